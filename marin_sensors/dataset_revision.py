@@ -26,7 +26,7 @@ from marin_sensors.queries.revision import Revision, RevisionError, require_sour
 from marin_sensors.runs import lost_run_retries as lost
 from marin_sensors.runs import requests as run_requests
 from marin_sensors.webhook.channel import Channel
-from marin_sensors.webhook.outbox import Told
+from marin_sensors.webhook.outbox import SentMessages
 
 
 def dataset_revision(
@@ -124,7 +124,7 @@ class _Known:
     """Of the one before it."""
     since: str = ""
     """When it was first seen, in UTC by this machine's clock."""
-    told: Told = field(default_factory=Told)
+    told: SentMessages = field(default_factory=SentMessages)
 
     @classmethod
     def parse(cls, text: str | None) -> _Known:
@@ -133,7 +133,7 @@ class _Known:
             return cls()
         try:
             found = json.loads(text)
-            told = Told.parse(json.dumps(found["told"]))
+            told = SentMessages.parse(json.dumps(found["told"]))
             return cls(key=found["key"], before=found["before"], since=found["since"], told=told)
         except (ValueError, KeyError, TypeError):
             raise RevisionError(

@@ -22,7 +22,7 @@ from marin_resources.webhook import WEBHOOK
 from marin_sensors.runs.failed import read_failed_run
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.message import Message
-from marin_sensors.webhook.outbox import Told
+from marin_sensors.webhook.outbox import SentMessages
 from marin_sensors.webhook.reported import Reported
 
 LOOK_BACK_S = 3600.0
@@ -66,7 +66,7 @@ def failures(
             return dg.SkipReason(f"No webhook is configured. Set {webhook_env} to its address.")
         before = Reported.parse(context.cursor, context.log.warning)
         if not before.told.since_s:
-            began = Told(since_s=now_s, ids=tuple(_failing_checks(context)))
+            began = SentMessages(since_s=now_s, ids=tuple(_failing_checks(context)))
             context.update_cursor(Reported(keys=frozenset(began.ids), told=began).text())
             return dg.SkipReason("It reports what breaks from now on.")
         told = before.told
@@ -83,7 +83,9 @@ def failures(
     return sensor
 
 
-def _failed_runs(context: dg.SensorEvaluationContext, told: Told, channel: Channel, now_s: float) -> Iterator[Message]:
+def _failed_runs(
+    context: dg.SensorEvaluationContext, told: SentMessages, channel: Channel, now_s: float
+) -> Iterator[Message]:
     """A message for each run that has failed since the sensor began, and is not tried again; the oldest first."""
     records = context.instance.get_run_records(
         dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(told.since_s, UTC)),

@@ -23,7 +23,7 @@ class _Reached(BaseException):
         self.steps = steps
 
 
-def hand_over(steps: Sequence[Step | InputName]) -> None:
+def register_steps(steps: Sequence[Step | InputName]) -> None:
     """Do nothing, but in a script that `steps_of_script` reads: end it there, with these steps."""
     if _reading.get():
         raise _Reached(steps)

@@ -11,7 +11,7 @@ from marin_assets.inspection.explain.materializations import (
     materializations,
     newest_at,
 )
-from marin_assets.inspection.explain.step_lookup import step_named
+from marin_assets.inspection.explain.step_lookup import find_step
 from marin_assets.run.options import FailedError, add_prefix, add_script
 from marin_assets.run.output import print_stderr
 from marin_assets.step.graph import Graph, Node
@@ -60,7 +60,7 @@ def add_materialization(parser: argparse.ArgumentParser) -> None:
 def named(options: argparse.Namespace, store: Store) -> Named:
     """What the options name. Raises ConfigError if no materialization is known, FailedError if all are damaged, and
     UnavailableError."""
-    name, graph, node = step_named(options.step, store.prefix, options.experiment, options.script)
+    name, graph, node = find_step(options.step, store.prefix, options.experiment, options.script)
     key = options.partition
     if node is not None and node.step.partitions is not None and key is None:
         raise ConfigError(f"Step {name!r} has partitions. Say which one with --partition KEY.")

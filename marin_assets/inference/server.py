@@ -25,7 +25,7 @@ from typing import Any, Self
 from marin_assets.inference.engine import Engine, EngineError, executable, python_of
 from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.sidecar import ROOT
-from marin_resources.ray_tpu.worker.managed_process import KeptProcess
+from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
 
 POLL_S = 0.1
 TRIES = 3
@@ -66,7 +66,7 @@ class ModelServer:
         self.starts = 0
         self.url = ""
         self._python = executable(python_of(engine))
-        self._process: KeptProcess | None = None
+        self._process: ManagedProcess | None = None
         self._deaths = 0
         """Deaths of servers since the last answer."""
         self._changing = threading.Lock()
@@ -89,7 +89,7 @@ class ModelServer:
         self._stop()
 
     @property
-    def keeper(self) -> KeptProcess:
+    def keeper(self) -> ManagedProcess:
         """The process of the server, as it runs now."""
         assert self._process is not None
         return self._process
@@ -117,7 +117,7 @@ class ModelServer:
             self._start_again(process, tried)
         raise EngineError(f"The {self.engine.kind} server died {TRIES} times on one request. It {why_ended(process)}")
 
-    def _send(self, url: str, body: Mapping[str, Any], process: KeptProcess) -> tuple[Any, str]:
+    def _send(self, url: str, body: Mapping[str, Any], process: ManagedProcess) -> tuple[Any, str]:
         """The answer, or None, and what broke. Sends again while the process lives and the connection breaks."""
         import requests  # late, for its weight
 
@@ -163,7 +163,7 @@ class ModelServer:
             port = _free_port()
             self.url = f"http://127.0.0.1:{port}"
             self.starts += 1
-            self._process = process = KeptProcess(
+            self._process = process = ManagedProcess(
                 command_of(self.engine, self._python, self.model_folder, self.name, port),
                 env=environment_of(self.engine),
                 on_line=partial(log.info, "%s: %s", self.engine.kind),
@@ -176,7 +176,7 @@ class ModelServer:
             f"The {self.engine.kind} server of {self.model_folder!r} did not start: it {why_ended(process)}"
         )
 
-    def _wait_until_ready(self, process: KeptProcess) -> bool:
+    def _wait_until_ready(self, process: ManagedProcess) -> bool:
         began_s = time.monotonic()
         while not process.ended.wait(POLL_S):
             if self._answers():
@@ -199,7 +199,7 @@ class ModelServer:
                 return self.name in [model["id"] for model in models["data"]]
         return False
 
-    def _start_again(self, dead: KeptProcess, tried: int) -> None:
+    def _start_again(self, dead: ManagedProcess, tried: int) -> None:
         """Start a server in the place of the dead one, unless another thread has."""
         with self._changing:
             if self._process is not dead or self._closed:
@@ -242,7 +242,7 @@ def environment_of(engine: Engine) -> dict[str, str]:
     }
 
 
-def why_ended(process: KeptProcess) -> str:
+def why_ended(process: ManagedProcess) -> str:
     """The end of a sentence "it …": the reason that a server has ended, the remedy, and its last lines."""
     text = "\n".join(process.last_lines)
     if OUT_OF_MEMORY.search(text):
@@ -257,7 +257,7 @@ def why_ended(process: KeptProcess) -> str:
     return f"{reason} {_last(process)}"
 
 
-def _last(process: KeptProcess) -> str:
+def _last(process: ManagedProcess) -> str:
     lines = list(process.last_lines)[-SHOWN_LINES:]
     return "Its last lines:\n" + "\n".join(lines) if lines else "It wrote nothing."
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from marin_assets.step.graph import Graph, Node
 from marin_resources.output import Observed, Output, Status
-from marin_resources.storage.completion.partition_markers import Done
+from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.state_summary import PartitionState, states_of_partitions
 from marin_resources.storage.output.store import Store
@@ -43,7 +43,7 @@ def known_partitions(
     }
     own_and_read = ((graph[node.step], *(source for source, _ in node.reads)) for node in nodes)
     found: dict[Output, Observed] = {}
-    marked: dict[Output, Done] = {}
+    marked: dict[Output, CompletionMarker] = {}
     for step in dict.fromkeys(step for several in own_and_read for step in several):
         if step.step.partitions is None:
             continue

@@ -12,7 +12,7 @@ from marin_assets.plan.reasons.causes import Why
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
 from marin_resources.output import Match, Observed, Output, Status, describe_adopted
-from marin_resources.ray_tpu.requirements import Lack
+from marin_resources.ray_tpu.requirements import MissingRequirement
 from marin_resources.ray_tpu.site import Site
 from marin_resources.record import Record
 from marin_resources.storage.output.control_files import Damage
@@ -135,7 +135,7 @@ def plan(
     return planned
 
 
-def refuse(planned: Iterable[Planned], lacks: Mapping[str, Lack]) -> list[Planned]:
+def refuse(planned: Iterable[Planned], lacks: Mapping[str, MissingRequirement]) -> list[Planned]:
     """The plan with what its steps lack, by step name: such a step is blocked, and so is what needs it. A lack that is
     not certain is part of the reason and blocks nothing."""
     refused: set[Output] = set()

@@ -12,7 +12,7 @@ from marin_resources.ray_tpu.backend import Backend, find_lacks
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.ray_tpu.environment.extras import met_here
-from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def requirements_of(node: Node) -> Requirements:
     )
 
 
-def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, Lack]:
+def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, MissingRequirement]:
     """What the nodes, all of which are to be computed, lack where they would run now; by step name. `prefix`: that of
     their outputs.
 
@@ -50,7 +50,7 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, Lack]:
         backend.shutdown()
 
 
-def _engine_lacks(by_step: Mapping[str, Node]) -> dict[str, Lack]:
+def _engine_lacks(by_step: Mapping[str, Node]) -> dict[str, MissingRequirement]:
     """The steps whose models run on an engine that this machine does not have. A cluster's workers look themselves."""
     engines = {name: getattr(node.step.config, "engine", None) for name, node in by_step.items()}
     asked = {name: unwrap_versioned_value(engine) for name, engine in engines.items() if isinstance(engine, Engine)}
@@ -59,12 +59,12 @@ def _engine_lacks(by_step: Mapping[str, Node]) -> dict[str, Lack]:
     return {name: lacking[engine.kind] for name, engine in asked.items() if engine.kind in lacking}
 
 
-def _engine_lack(engine: Engine) -> Lack | None:
+def _engine_lack(engine: Engine) -> MissingRequirement | None:
     try:
         check_engine(engine)
     except EngineError as error:
         what = f"the engine {engine.kind!r}, which this machine does not have"
-        return Lack(verb="needs", what=what, remedy=str(error))
+        return MissingRequirement(verb="needs", what=what, remedy=str(error))
     return None
 
 

@@ -29,7 +29,7 @@ def look_at_reused(planned: Sequence[Planned], store: Store) -> dict[Output, Obs
     return {item.node.output: looked.get(item.node.output, item.observed) for item in wanted}
 
 
-def not_to_be_trusted(nodes: Sequence[Node], looked: dict[Output, Observed], store: Store) -> set[Output]:
+def needs_recheck(nodes: Sequence[Node], looked: dict[Output, Observed], store: Store) -> set[Output]:
     """Those of the outputs that were looked at that are not complete, lack files, or miss an expectation. A run of
     Dagster's takes them: there each failing check has its event, and what is not complete is computed."""
     of_output = [(node, looked[node.output]) for node in nodes if node.output in looked]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from marin_assets.catalog.experiments_folder import experiment_of_script
-from marin_assets.catalog.script import hand_over
+from marin_assets.catalog.script import register_steps
 from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.run.options import OptionParser, add_prefix, prefix_of
 from marin_assets.run.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
@@ -54,7 +54,7 @@ def executor_main(
     try:
         load_settings()
         _require_steps(steps)
-        hand_over(steps)
+        register_steps(steps)
         return _run(steps, description, _parse(description, max_concurrent))
     except MarinError as error:
         _quit(str(error), 2 if isinstance(error, InvalidInputError) else 1)

@@ -21,20 +21,20 @@ def withdraw_forced(planned: Sequence[Planned], store: Store) -> None:
         return
     # late, for its weight: most runs force nothing
     from marin_resources.storage.collect.errors import KeptError
-    from marin_resources.storage.collect.invalidate import withdraw_for_again
-    from marin_resources.storage.output.restore import bring_back
+    from marin_resources.storage.collect.invalidate import invalidate_output
+    from marin_resources.storage.output.restore import restore_output
 
     for item in forced:
         if item.observed.collected:
-            bring_back(store, store.locate(item.node.output))
+            restore_output(store, store.locate(item.node.output))
         try:
-            withdraw_for_again(store, item.node.output, by=user_name() or "someone", why="forced")
+            invalidate_output(store, item.node.output, by=user_name() or "someone", why="forced")
         except KeptError as error:
             raise FailedError(f"{item.label!r} is not computed again: {error}.") from None
         print_stderr(f"{item.label}: withdrawn, to be computed again; its files go to .marin/aside")
 
 
-def tell_drift(planned: Sequence[Planned], graph: Graph, store: Store) -> list[Planned]:
+def report_drift(planned: Sequence[Planned], graph: Graph, store: Store) -> list[Planned]:
     """Print which reused outputs drift now, as what they were made from is another one. Returns their plan."""
     forced = {item.node.output for item in planned if item.kind is Kind.FORCED}
     readers = [item.node for item in planned if not forced.isdisjoint(item.node.inputs.values()) and item.observed.done]

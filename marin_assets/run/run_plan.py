@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.render.text import ONE_BY_ONE
-from marin_assets.plan.reuse_checks import look_at_reused, not_to_be_trusted
-from marin_assets.run.force import tell_drift
+from marin_assets.plan.reuse_checks import look_at_reused, needs_recheck
+from marin_assets.run.force import report_drift
 from marin_assets.run.output import print_stderr
 from marin_assets.run.partition_options import add_keys_of
 from marin_assets.step.graph import Graph
@@ -51,7 +51,7 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     looked = look_at_reused(planned, job.store)
     nodes = [item.node for item in planned]
     left = {item.node.output for item in planned if item.action is not Action.REUSE or item.observed.collected}
-    left |= not_to_be_trusted(nodes, looked, job.store)
+    left |= needs_recheck(nodes, looked, job.store)
     runs = [reduced for run in job.runs if (reduced := _reduced(run, left)) is not None]
     inside = {node.output for run in runs for node in run.outputs()}
     outside = [item for item in planned if item.node.output not in inside]
@@ -67,7 +67,7 @@ def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace)
     idle = {item.node.output: item.observed for item in planned if item.observed.idle}
     with contextlib.nullcontext() if is_on_cluster(None) else ray_started_ahead():
         code = _run_all(job, runs, len(outside), options, home, idle)
-    _tell_dagster(tell_drift(planned, job.graph, job.store), job, {})
+    _tell_dagster(report_drift(planned, job.graph, job.store), job, {})
     return code
 
 

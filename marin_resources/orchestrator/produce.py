@@ -23,14 +23,14 @@ from marin_resources.errors import MarinError
 from marin_resources.orchestrator.progress_reporter import watched_pace
 from marin_resources.output import Holder, Match, Observed, Output, below
 from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
-from marin_resources.ray_tpu.site import Needs, NoSiteError, Site
+from marin_resources.ray_tpu.site import NoSiteError, PlacementRequest, Site
 from marin_resources.storage.files import exists, find_below
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes.collection import read_collected
 from marin_resources.storage.output.notes.history import past_records
-from marin_resources.storage.output.notes.progress import Pace
-from marin_resources.storage.output.restore import bring_back
+from marin_resources.storage.output.notes.progress import Progress
+from marin_resources.storage.output.restore import restore_output
 from marin_resources.storage.output.store import Store, other_version_message
 from marin_resources.storage.paths import is_local
 from marin_resources.versioned_json import ControlFileError
@@ -74,7 +74,7 @@ class ProduceRequest:
     """Paths without a step, which must exist first: relative to the prefix, or absolute."""
     mirrored: tuple[str, ...] = ()
     """Such paths that are read from whichever region has them. They need not exist yet."""
-    needs: Callable[[Mapping[str, Observed], Mapping[str, str]], Needs]
+    needs: Callable[[Mapping[str, Observed], Mapping[str, str]], PlacementRequest]
     """Return what decides where it is computed, given its observed inputs, and where its external paths are."""
     task: Callable[[int, Mapping[str, Observed], Site | None], Task]
     """Return the task of attempt number n, given its observed inputs, and the cluster that it goes to."""
@@ -88,7 +88,7 @@ class RunCallbacks:
     """Takes each sentence of the orchestrator."""
     on_log: Callable[[str], None]
     """Takes each line that the step prints."""
-    on_pace: Callable[[Pace], None] = lambda pace: None
+    on_pace: Callable[[Progress], None] = lambda pace: None
     """Takes how far its function is, at a bounded rate (`watched_pace.py`). May block."""
     on_job: Callable[[str | None], None] = lambda job: None
     """Takes the id of the cluster's job that the run waits for; None when it stops waiting. May block."""
@@ -140,7 +140,7 @@ async def produce(
                 seconds, expired = await _wait_for_holder(store, request.output, observed, callbacks.log)
                 waited_s += seconds
                 continue
-        elif observed.status is None and await asyncio.to_thread(bring_back, store, observed.path):
+        elif observed.status is None and await asyncio.to_thread(restore_output, store, observed.path):
             callbacks.log(f"{name}: it was collected and is complete again, without computing")
             continue
         else:
@@ -273,7 +273,9 @@ def _look_at_inputs(request: ProduceRequest, store: Store, known: Mapping[Output
     """The observed inputs. Those that were collected are brought back."""
     complete = {output: known[output] for output in request.inputs.values() if output in known and known[output].done}
     found = {**complete, **store.look(output for output in request.inputs.values() if output not in complete)}
-    back = [o for o, seen in found.items() if not seen.damage and seen.status is None and bring_back(store, seen.path)]
+    back = [
+        o for o, seen in found.items() if not seen.damage and seen.status is None and restore_output(store, seen.path)
+    ]
     return {**found, **store.look(back)}
 
 

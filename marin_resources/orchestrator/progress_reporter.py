@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.output.notes.progress import Pace, read_pace
+from marin_resources.storage.output.notes.progress import Progress, read_progress
 from marin_resources.versioned_json import ControlFileError
 
 FIRST_S, SHARE = 30.0, 1 / 20
@@ -20,7 +20,7 @@ FIRST_S, SHARE = 30.0, 1 / 20
 
 @asynccontextmanager
 async def watched_pace(
-    path: str, attempt: int, on_pace: Callable[[Pace], None], log: Callable[[str], None]
+    path: str, attempt: int, on_pace: Callable[[Progress], None], log: Callable[[str], None]
 ) -> AsyncIterator[None]:
     """Call `on_pace` with each new pace of an attempt while the block runs. A pace that cannot be read is logged."""
     watching = asyncio.create_task(_watch(path, attempt, on_pace, log))
@@ -37,12 +37,12 @@ def wait_s(elapsed_s: float) -> float:
     return max(FIRST_S, SHARE * elapsed_s)
 
 
-async def _watch(path: str, attempt: int, on_pace: Callable[[Pace], None], log: Callable[[str], None]) -> None:
+async def _watch(path: str, attempt: int, on_pace: Callable[[Progress], None], log: Callable[[str], None]) -> None:
     began_s, shown = time.monotonic(), ""
     while True:
         await asyncio.sleep(wait_s(time.monotonic() - began_s))
         try:
-            pace = await asyncio.to_thread(read_pace, path, attempt)
+            pace = await asyncio.to_thread(read_progress, path, attempt)
         except (ControlFileError, UnavailableError, OSError) as error:  # it decides nothing
             log(f"how far the step is cannot be read now: {error}")
             continue

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
 from marin_resources.output import Holder
-from marin_resources.ray_tpu.requirements import Lack, Requirements
-from marin_resources.ray_tpu.site import Needs, Site
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 
@@ -47,10 +47,10 @@ class Backend(Protocol[H]):
     def meets(self, required: Requirements) -> bool:
         """Whether the step's requirements are met, as far as that is known without a look at nodes and indexes."""
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
         """Return what the steps lack, by step name. Looks at the nodes and at package indexes. May block."""
 
-    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+    async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
         """Return the cluster for a step whose output is at `path`; None where there is no choice, and then `needs` is
         not called. Call it after `attempt_for`. Raises NoSiteError."""
 
@@ -89,7 +89,7 @@ class Backend(Protocol[H]):
 
 def find_lacks(
     backend: Backend[Any], required: Sequence[Requirements], needless: Callable[[Sequence[str]], Collection[str]]
-) -> dict[str, Lack]:
+) -> dict[str, MissingRequirement]:
     """Return what the steps lack, by step name.
 
     `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,

@@ -7,7 +7,7 @@ from typing import Any
 
 from marin_resources.errors import MarinError
 from marin_resources.hardware import GIB, Resources
-from marin_resources.ray_tpu.requirements import Lack
+from marin_resources.ray_tpu.requirements import MissingRequirement
 
 
 class UnmeetableError(MarinError):
@@ -43,12 +43,12 @@ def refuse_unmeetable(who: str, resources: Resources, nodes: list[Mapping[str, f
         raise UnmeetableError(f"{who} {lack.phrase}")
 
 
-def node_lack(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> Lack | None:
+def node_lack(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> MissingRequirement | None:
     """Return what no single node has of the requested resources; None if one has them."""
     short = shortcomings(resources, nodes)
     if not short:
         return None
-    return Lack(
+    return MissingRequirement(
         verb="requests",
         what=f"{resources.describe()}, which no node here has: {short}",
         remedy="Request less, or run on larger nodes.",

@@ -51,7 +51,7 @@ class Requirements:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lack:
+class MissingRequirement:
     """A requirement that is not met: "needs jax, which is not installed", and what to do."""
 
     verb: str
@@ -69,15 +69,15 @@ class Lack:
         return f"{self.verb} {self.what}. {self.remedy}"
 
 
-def describe_lacks(lacks: Mapping[str, Lack]) -> list[str]:
+def describe_lacks(lacks: Mapping[str, MissingRequirement]) -> list[str]:
     """Return one sentence for each thing that steps lack, by step name: it names up to three of them."""
-    steps: dict[Lack, list[str]] = {}
+    steps: dict[MissingRequirement, list[str]] = {}
     for step, lack in lacks.items():
         steps.setdefault(lack, []).append(step)
     return [_sentence(lack, names) for lack, names in steps.items()]
 
 
-def _sentence(lack: Lack, steps: Sequence[str]) -> str:
+def _sentence(lack: MissingRequirement, steps: Sequence[str]) -> str:
     if len(steps) == 1:
         return f"Step {steps[0]!r} {lack.phrase}"
     named = [repr(step) for step in steps[:NAMED_STEPS]]

@@ -22,7 +22,7 @@ BLOCKED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _running: list[subprocess.Popen[bytes]] = []
 
 
-def start_companion(
+def start_sidecar(
     module: str,
     arguments: Iterable[object],
     *,
@@ -54,6 +54,6 @@ def start_companion(
     return process
 
 
-def companion_pids() -> set[int]:
+def sidecar_pids() -> set[int]:
     """Return the ids of the companions that this process started."""
     return {process.pid for process in _running}

@@ -22,11 +22,11 @@ class ReaderNeeds:
 
     resources: Resources
     urls: tuple[str, ...] = ()
-    """As of `Needs`."""
+    """As of `PlacementRequest`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needs:
+class PlacementRequest:
     """What decides where a step goes."""
 
     step: str

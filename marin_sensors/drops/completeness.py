@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from marin_sensors.drops.drop_listing import Seen
+from marin_sensors.drops.drop_listing import DropListing
 
 LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9a-fA-F]+) [ *](?P<name>.+)")
 """As `sha256sum` and `md5sum` write it; a name with a newline or a backslash in it is escaped."""
@@ -22,7 +22,7 @@ class DropFiles(Protocol):
     def read(self, name: str) -> bytes:
         """The bytes of a small file in its folder."""
 
-    def checksums(self, algorithms: Mapping[str, str], seen: Seen) -> Mapping[str, str | OSError]:
+    def checksums(self, algorithms: Mapping[str, str], seen: DropListing) -> Mapping[str, str | OSError]:
         """The checksums of these files by name, or why one cannot be read; without those that are still computed."""
 
 
@@ -30,7 +30,7 @@ class Completeness(ABC):
     """A rule that says whether a drop is complete."""
 
     @abstractmethod
-    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
+    def lacks(self, seen: DropListing, unchanged_s: float, files: DropFiles) -> str:
         """What a drop lacks to be complete, as a phrase; empty if it is complete.
 
         `unchanged_s`: how long the sensor has seen it as it is.
@@ -43,7 +43,7 @@ class Settled(Completeness):
 
     seconds: float
 
-    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
+    def lacks(self, seen: DropListing, unchanged_s: float, files: DropFiles) -> str:
         if unchanged_s >= self.seconds:
             return ""
         return f"it changed less than {self.seconds:g} s ago"
@@ -58,7 +58,7 @@ class Marked(Completeness):
 
     name: str
 
-    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
+    def lacks(self, seen: DropListing, unchanged_s: float, files: DropFiles) -> str:
         return "" if seen.has(self.name) else f"it has no {self.name!r} yet"
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Manifested(Completeness):
 
     name: str
 
-    def lacks(self, seen: Seen, unchanged_s: float, files: DropFiles) -> str:
+    def lacks(self, seen: DropListing, unchanged_s: float, files: DropFiles) -> str:
         if not seen.has(self.name):
             return f"it has no {self.name!r} yet"
         named: dict[str, str] = {}
@@ -85,7 +85,7 @@ class Manifested(Completeness):
         named.pop(self.name, None)  # `sha256sum * > SHA256SUMS`, run twice, lists the list that it begins to write
         return self._compare(named, seen, files) if named else f"{self.name!r} names no file"
 
-    def _compare(self, named: Mapping[str, str], seen: Seen, files: DropFiles) -> str:
+    def _compare(self, named: Mapping[str, str], seen: DropListing, files: DropFiles) -> str:
         if absent := [name for name in named if not seen.has(name)]:
             return f"{self.name!r} names {_first(absent)}, which has not arrived"
         found = files.checksums({name: ALGORITHMS[len(digest)] for name, digest in named.items()}, seen)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from marin_resources.storage.paths import join
 from marin_sensors.drops.checksums import Checksums, Wanted
-from marin_sensors.drops.drop_listing import Seen
+from marin_sensors.drops.drop_listing import DropListing
 
 WAIT_S = 4.0
 """Time that a tick waits for the checksums of one drop; it has others."""
@@ -27,7 +27,7 @@ class Contents:
     def read(self, name: str) -> bytes:
         return self.read_within(join(self.folder, name))
 
-    def checksums(self, algorithms: Mapping[str, str], seen: Seen) -> Mapping[str, str | OSError]:
+    def checksums(self, algorithms: Mapping[str, str], seen: DropListing) -> Mapping[str, str | OSError]:
         stamps = {**seen.beside, **seen.stamps}
         wanted = {
             name: Wanted(
@@ -42,6 +42,6 @@ class Contents:
         found = self.known.of(list(wanted.values()), wait_s)
         return {name: found[one] for name, one in wanted.items() if one in found}
 
-    def forget(self, seen: Seen) -> None:
+    def forget(self, seen: DropListing) -> None:
         """Forget the checksums: the drop is taken."""
         self.known.forget({join(self.folder, name) for name in (*seen.stamps, *seen.beside)})

@@ -10,18 +10,18 @@ import enum
 from dataclasses import dataclass, replace
 
 from marin_sensors.drops.completeness import Completeness, DropFiles
-from marin_sensors.drops.drop_listing import Seen
+from marin_sensors.drops.drop_listing import DropListing
 
 ABSENT_LOOKS = 2
 """So many looks in a row must miss a drop before it counts as gone: a listing may be cut."""
 
 
-class Phase(enum.StrEnum):
+class DropPhase(enum.StrEnum):
     ARRIVING = "arriving"
     TAKEN = "taken"
 
 
-class What(enum.StrEnum):
+class DropEvent(enum.StrEnum):
     ARRIVING = "arriving"
     """It is there, and not complete."""
     UNREADABLE = "unreadable"
@@ -36,10 +36,10 @@ class What(enum.StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class DropState:
     """What the sensor knows of a drop."""
 
-    phase: Phase
+    phase: DropPhase
     fingerprint: str
     """As it was seen last."""
     since_s: float
@@ -59,7 +59,7 @@ class Finding:
     """What the sensor says about a drop, or does with it."""
 
     drop: str
-    what: What
+    what: DropEvent
     why: str = ""
     """For an arriving one: what it lacks. For an unreadable one: what cannot be read."""
     revision: int = 1
@@ -67,14 +67,14 @@ class Finding:
 
 def judge(
     drop: str,
-    known: Known | None,
-    seen: Seen | None,
+    known: DropState | None,
+    seen: DropListing | None,
     now_s: float,
     rule: Completeness,
     files: DropFiles,
     *,
     revises: bool,
-) -> tuple[Known | None, Finding | None]:
+) -> tuple[DropState | None, Finding | None]:
     """Return what is known of the drop from now on (None: nothing), and what is to be done.
 
     `revises`: whether a drop that has changed is taken again, as a new revision.
@@ -83,11 +83,11 @@ def judge(
         return _absent(drop, known)
     now = seen.fingerprint
     if seen.unusable:
-        known = known or Known(phase=Phase.ARRIVING, fingerprint=now, since_s=now_s)
-        finding = Finding(drop=drop, what=What.UNREADABLE, why=seen.unusable, revision=known.revision)
+        known = known or DropState(phase=DropPhase.ARRIVING, fingerprint=now, since_s=now_s)
+        finding = Finding(drop=drop, what=DropEvent.UNREADABLE, why=seen.unusable, revision=known.revision)
         return replace(known, absent=0), finding
     if known is None:
-        known = Known(phase=Phase.ARRIVING, fingerprint=now, since_s=now_s)
+        known = DropState(phase=DropPhase.ARRIVING, fingerprint=now, since_s=now_s)
     elif known.fingerprint != now or known.since_s > now_s:  # the clock was set back: count from now
         known = replace(known, fingerprint=now, since_s=now_s, absent=0)
         if known.taken and known.taken != now:
@@ -95,36 +95,36 @@ def judge(
     known = replace(known, absent=0)
     if known.taken == now:
         return _as_taken(drop, known)
-    if known.phase is Phase.TAKEN:
+    if known.phase is DropPhase.TAKEN:
         return known, None
     lacks = rule.lacks(seen, now_s - known.since_s, files) if seen.stamps else "no file that is wanted has arrived"
     if lacks:
-        return known, Finding(drop=drop, what=What.ARRIVING, why=lacks, revision=known.revision)
-    taken = replace(known, phase=Phase.TAKEN, taken=now, reported="")
-    return taken, Finding(drop=drop, what=What.TAKE, revision=known.revision)
+        return known, Finding(drop=drop, what=DropEvent.ARRIVING, why=lacks, revision=known.revision)
+    taken = replace(known, phase=DropPhase.TAKEN, taken=now, reported="")
+    return taken, Finding(drop=drop, what=DropEvent.TAKE, revision=known.revision)
 
 
-def _absent(drop: str, known: Known | None) -> tuple[Known | None, Finding | None]:
+def _absent(drop: str, known: DropState | None) -> tuple[DropState | None, Finding | None]:
     if known is None or known.absent >= ABSENT_LOOKS:
         return known, None
     known = replace(known, absent=known.absent + 1)
     if known.absent < ABSENT_LOOKS:
         return known, None
-    return (known if known.taken else None), Finding(drop=drop, what=What.VANISHED, revision=known.revision)
+    return (known if known.taken else None), Finding(drop=drop, what=DropEvent.VANISHED, revision=known.revision)
 
 
-def _changed(drop: str, known: Known, *, revises: bool) -> tuple[Known, Finding]:
+def _changed(drop: str, known: DropState, *, revises: bool) -> tuple[DropState, Finding]:
     """Also if it is taken again, it must be complete first, and unchanged since an earlier look."""
-    if revises and known.phase is Phase.TAKEN:
-        known = replace(known, phase=Phase.ARRIVING, revision=known.revision + 1)
+    if revises and known.phase is DropPhase.TAKEN:
+        known = replace(known, phase=DropPhase.ARRIVING, revision=known.revision + 1)
     known = replace(known, reported=known.fingerprint)
-    return known, Finding(drop=drop, what=What.CHANGED, revision=known.revision)
+    return known, Finding(drop=drop, what=DropEvent.CHANGED, revision=known.revision)
 
 
-def _as_taken(drop: str, known: Known) -> tuple[Known, Finding | None]:
+def _as_taken(drop: str, known: DropState) -> tuple[DropState, Finding | None]:
     """It is what was taken. A revision that had begun to arrive is none."""
-    if not known.reported and known.phase is Phase.TAKEN:
+    if not known.reported and known.phase is DropPhase.TAKEN:
         return known, None
-    revision = known.revision - 1 if known.phase is Phase.ARRIVING else known.revision
-    known = replace(known, phase=Phase.TAKEN, reported="", revision=revision)
-    return known, Finding(drop=drop, what=What.REVERTED, revision=revision)
+    revision = known.revision - 1 if known.phase is DropPhase.ARRIVING else known.revision
+    known = replace(known, phase=DropPhase.TAKEN, reported="", revision=revision)
+    return known, Finding(drop=drop, what=DropEvent.REVERTED, revision=revision)

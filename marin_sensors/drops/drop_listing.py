@@ -12,7 +12,7 @@ clock of a store is read."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class DropListing:
     """A drop as it is listed."""
 
     name: str

@@ -10,7 +10,7 @@ from marin_resources.storage.disk_listing import SpecialFileError, require_targe
 from marin_resources.storage.files import StoredFile, names_in, stored_and_unusable_files
 from marin_resources.storage.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local
-from marin_sensors.drops.drop_listing import Seen
+from marin_sensors.drops.drop_listing import DropListing
 from marin_sensors.drops.pattern import DropPattern
 
 
@@ -42,7 +42,7 @@ class Listing:
             return f"nothing is at {base!r}"
         return ""
 
-    def look(self, drop: str) -> Seen | None:
+    def look(self, drop: str) -> DropListing | None:
         """The drop as it is now; None if it has no file."""
         if not self._pattern.is_folder:
             files, unusable = self._files
@@ -55,7 +55,7 @@ class Listing:
         except SpecialFileError:
             return None  # as a file beside the folders of drops
         except PermissionError as error:
-            return Seen(name=drop, stamps={}, bytes=0, unusable=f"it cannot be listed ({error.strerror})")
+            return DropListing(name=drop, stamps={}, bytes=0, unusable=f"it cannot be listed ({error.strerror})")
         if [file.path for file in found] == [folder]:
             return None  # a file beside the folders of drops
         first = folder.rstrip("/").rpartition("/")[2]
@@ -91,7 +91,7 @@ class Listing:
 
 def _seen(
     drop: str, files: Iterable[StoredFile], unusable: Mapping[str, OSError], wanted: Callable[[str], bool]
-) -> Seen | None:
+) -> DropListing | None:
     """The drop with these files; None if it has neither a file nor what cannot be read."""
     chosen: dict[str, StoredFile] = {}
     beside: dict[str, StoredFile] = {}
@@ -99,7 +99,7 @@ def _seen(
         (chosen if wanted(file.name) else beside)[file.name] = file
     if not chosen and not beside and not unusable:
         return None
-    return Seen(
+    return DropListing(
         name=drop,
         stamps=_stamps(chosen),
         bytes=sum(file.size_bytes for file in chosen.values()),
@@ -112,13 +112,13 @@ def _stamps(files: Mapping[str, StoredFile]) -> dict[str, str]:
     return {name: f"{file.size_bytes} {file.stamp}" for name, file in files.items()}
 
 
-def _dangling(drop: str, folder: str) -> Seen | None:
+def _dangling(drop: str, folder: str) -> DropListing | None:
     """A drop that is a symlink to nothing; None for another one that does not exist."""
     try:
         if is_local(folder):
             require_target(absolute(folder))
     except FileNotFoundError as error:
-        return Seen(name=drop, stamps={}, bytes=0, unusable=_why({"": error}))
+        return DropListing(name=drop, stamps={}, bytes=0, unusable=_why({"": error}))
     return None
 
 

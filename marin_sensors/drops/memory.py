@@ -20,7 +20,7 @@ from marin_resources.partition_key import segment_of
 from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
-from marin_sensors.drops.decide import Known, Phase
+from marin_sensors.drops.decide import DropPhase, DropState
 
 FOLDER = ".marin/sensors"
 SUFFIX = ".json.gz"
@@ -47,7 +47,7 @@ STAMPS = VersionedJson(
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    drops: Mapping[str, Known] = field(default_factory=dict)
+    drops: Mapping[str, DropState] = field(default_factory=dict)
     last_new: str = ""
     """A phrase: which drop was taken last, and when."""
 
@@ -65,7 +65,7 @@ class Memory:
             found = FORMAT.parse(_unpacked(path), path)
         except FileNotFoundError:
             raise StateError(f"The state of a sensor at {path!r} is gone. {FORMAT.if_damaged}") from None
-        drops = {name: Known(**{**row, "phase": Phase(row["phase"])}) for name, row in found["drops"].items()}
+        drops = {name: DropState(**{**row, "phase": DropPhase(row["phase"])}) for name, row in found["drops"].items()}
         return State(drops=drops, last_new=found.get("last_new", ""))
 
     def write(self, state: State, before: str) -> str:

@@ -21,8 +21,8 @@ from marin_resources.storage.files import read_bytes
 from marin_sensors.drops.checksums import Checksums
 from marin_sensors.drops.completeness import Completeness
 from marin_sensors.drops.contents import Contents
-from marin_sensors.drops.decide import Finding, Known, Phase, What, judge
-from marin_sensors.drops.drop_listing import Seen, change_between
+from marin_sensors.drops.decide import DropEvent, DropPhase, DropState, Finding, judge
+from marin_sensors.drops.drop_listing import DropListing, change_between
 from marin_sensors.drops.listing import Listing
 from marin_sensors.drops.memory import Memory, State
 from marin_sensors.drops.pattern import DropPattern
@@ -137,11 +137,11 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Seque
             ends_s=ends_s,
         )
 
-    def judge_one(name: str, seen: Seen | None) -> None:
+    def judge_one(name: str, seen: DropListing | None) -> None:
         nonlocal last_new
         files = contents(name)
         known, finding = judge(name, drops.get(name), seen, now_s, watch.rule, files, revises=watch.revises)
-        if finding is not None and finding.what is What.TAKE:
+        if finding is not None and finding.what is DropEvent.TAKE:
             assert seen is not None
             if watch.waits or len(tick.taken) >= watch.at_most:
                 arriving[name] = watch.waits or f"the tick takes {watch.at_most} at most"
@@ -156,9 +156,9 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Seque
             files.forget(seen)
             tick.taken.append(Taken(drop=name, key=key, files=len(seen.stamps), bytes=seen.bytes))
             last_new = f"{name!r} at {datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M} UTC"
-        elif finding is not None and finding.what is What.ARRIVING:
+        elif finding is not None and finding.what is DropEvent.ARRIVING:
             arriving[name] = finding.why
-        elif finding is not None and finding.what is What.UNREADABLE:
+        elif finding is not None and finding.what is DropEvent.UNREADABLE:
             tick.refused.append(f"The {watch.noun} {name!r} cannot be taken: {finding.why}.")
         elif finding is not None:
             sentence = _sentence(watch.noun, finding, seen, drops.get(name), memory)
@@ -171,7 +171,7 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Seque
     there = set(names)
     for name in sorted(drops.keys() - there):
         judge_one(name, None)
-    fresh = [name for name in names if name not in drops or drops[name].phase is Phase.ARRIVING]
+    fresh = [name for name in names if name not in drops or drops[name].phase is DropPhase.ARRIVING]
     arriving_at = ""
     for name in _from(fresh, cursor.arriving_at):
         if _refuse(name, tick):
@@ -224,7 +224,7 @@ def _listed(call: Callable[[], T], watch: Watch) -> T:
     return done[0]
 
 
-def _require_not_all_gone(names: Sequence[str], drops: Mapping[str, Known], watch: Watch) -> None:
+def _require_not_all_gone(names: Sequence[str], drops: Mapping[str, DropState], watch: Watch) -> None:
     if drops and not names:
         raise ListingError(
             f"Nothing is at {watch.pattern.base!r} any more: {counted(len(drops), watch.noun)} known so far. See that "
@@ -254,10 +254,10 @@ def _from(names: Sequence[str], after: str) -> Iterator[str]:
     yield from (name for name in names if name <= after)
 
 
-def _sentence(noun: str, finding: Finding, seen: Seen | None, known: Known | None, memory: Memory) -> str:
-    if finding.what is What.VANISHED:
+def _sentence(noun: str, finding: Finding, seen: DropListing | None, known: DropState | None, memory: Memory) -> str:
+    if finding.what is DropEvent.VANISHED:
         return f"The {noun} {finding.drop!r} is gone from its place."
-    if finding.what is What.REVERTED:
+    if finding.what is DropEvent.REVERTED:
         return f"The {noun} {finding.drop!r} has the files again that were taken."
     assert seen is not None
     assert known is not None
@@ -276,10 +276,10 @@ def counted(number: int, what: str) -> str:
 
 def _summary(watch: Watch, state: State, arriving: Mapping[str, str], tick: Tick) -> str:
     phases = Counter(known.phase for known in state.drops.values())
-    parts = [f"{counted(len(state.drops), watch.noun)} at {watch.pattern.path}: {phases[Phase.TAKEN]} taken"]
+    parts = [f"{counted(len(state.drops), watch.noun)} at {watch.pattern.path}: {phases[DropPhase.TAKEN]} taken"]
     if arriving:
         some = ", ".join(f"{name!r}: {why}" for name, why in list(arriving.items())[:SHOWN])
-        parts.append(f"{phases[Phase.ARRIVING]} arriving ({some}{', …' * (len(arriving) > SHOWN)})")
+        parts.append(f"{phases[DropPhase.ARRIVING]} arriving ({some}{', …' * (len(arriving) > SHOWN)})")
     for sentences in (list(tick.changes.values()), tick.refused):
         parts += sentences[:SHOWN]
         parts += [f"and {len(sentences) - SHOWN} more in the tick's log"] * (len(sentences) > SHOWN)

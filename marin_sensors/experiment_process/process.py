@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from marin_resources.ray_tpu.sidecar import start_companion
+from marin_resources.ray_tpu.sidecar import start_sidecar
 
 COUNTS = re.compile(r"(?P<computed>\d+) computed, (?P<reused>\d+) reused, (?P<failed>\d+) failed")
 """A line that executor_main prints, once for each of its runs."""
@@ -77,7 +77,7 @@ def run_experiment(module: Module, arguments: Sequence[str], timeout_s: float, *
     started."""
     began_s, lines, counts = time.monotonic(), deque[str](maxlen=KEPT_LINES), list[tuple[int, int]]()
     home = tempfile.mkdtemp(prefix="marin-experiment-")
-    parent = start_companion(
+    parent = start_sidecar(
         "marin_sensors.experiment_process.parent",
         [home, os.getcwd(), grace_s, sys.executable, "-m", module.name, *arguments],
         stdin=subprocess.PIPE,

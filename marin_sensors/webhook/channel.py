@@ -10,14 +10,14 @@ from functools import cached_property
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
 from marin_resources.webhook import WEBHOOK, WebhookError, post
 from marin_sensors.webhook.message import Message, slack_json
-from marin_sensors.webhook.outbox import Told, send
+from marin_sensors.webhook.outbox import SentMessages, send
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
     """What a tick has sent."""
 
-    told: Told
+    told: SentMessages
     """For the next tick."""
     waiting: int = 0
     """Messages that wait for the next hour."""
@@ -64,7 +64,7 @@ class Channel:
             log=[self._redactor.text(line) for line in log],
         )
 
-    def send(self, told: Told, messages: Iterable[Message], now_s: float) -> Sent:
+    def send(self, told: SentMessages, messages: Iterable[Message], now_s: float) -> Sent:
         """Send what is new; nothing without a webhook."""
         if not self.is_configured:
             return Sent(told=told)

@@ -16,7 +16,7 @@ REMEMBERED = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class SentMessages:
     """What was sent, for the sensor's cursor."""
 
     since_s: float = 0.0
@@ -26,7 +26,7 @@ class Told:
     """When the posts of the last hour were sent."""
 
     @classmethod
-    def parse(cls, text: str) -> Told:
+    def parse(cls, text: str) -> SentMessages:
         found = json.loads(text)
         return cls(since_s=found["since_s"], ids=tuple(found["ids"]), posts_s=tuple(found["posts_s"]))
 
@@ -35,8 +35,12 @@ class Told:
 
 
 def send(
-    told: Told, messages: Iterable[Message], now_s: float, per_hour: int, post: Callable[[Sequence[Message]], None]
-) -> tuple[Told, int, Exception | None]:
+    told: SentMessages,
+    messages: Iterable[Message],
+    now_s: float,
+    per_hour: int,
+    post: Callable[[Sequence[Message]], None],
+) -> tuple[SentMessages, int, Exception | None]:
     """Send what is new. Return what was sent by then, how many wait for the next hour, and the error of a post."""
     known = set(told.ids)
     new = [message for message in messages if message.id not in known]
@@ -54,5 +58,5 @@ def send(
     return _told(told, ids, sent_s), 0, None
 
 
-def _told(told: Told, ids: Sequence[str], sent_s: Sequence[float]) -> Told:
-    return Told(since_s=told.since_s, ids=tuple(ids[-REMEMBERED:]), posts_s=tuple(sent_s))
+def _told(told: SentMessages, ids: Sequence[str], sent_s: Sequence[float]) -> SentMessages:
+    return SentMessages(since_s=told.since_s, ids=tuple(ids[-REMEMBERED:]), posts_s=tuple(sent_s))

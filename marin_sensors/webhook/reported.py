@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from marin_sensors.webhook.outbox import Told
+from marin_sensors.webhook.outbox import SentMessages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Reported:
     """Of the findings of the last tick."""
     last: str = ""
     """The last one that was new, and when: "A job is starved: train/a, 2026-01-31 12:00 UTC"."""
-    told: Told = field(default_factory=Told)
+    told: SentMessages = field(default_factory=SentMessages)
 
     @classmethod
     def parse(cls, text: str | None, warn: Callable[[str], object]) -> Reported:
@@ -28,8 +28,8 @@ class Reported:
         try:
             found = json.loads(text)
             if "told" not in found:  # as `failures` wrote it once
-                return cls(told=Told.parse(text))
-            told = Told.parse(json.dumps(found["told"]))
+                return cls(told=SentMessages.parse(text))
+            told = SentMessages.parse(json.dumps(found["told"]))
             return cls(keys=frozenset(found.get("keys", ())), last=str(found.get("last", "")), told=told)
         except (ValueError, KeyError, TypeError, AttributeError):
             warn(f"The cursor {text!r:.100} is none of this sensor: it begins again, and reports all findings again.")

@@ -27,7 +27,7 @@ from typing import Any
 
 from marin_assets import THIS_OUTPUT_PATH, Step, output_path_of, versioned
 from marin_assets.assets.body.request import build_request
-from marin_assets.inspection.gc.actions import collect, purge_what_is_over
+from marin_assets.inspection.gc.actions import collect, purge_expired
 from marin_assets.inspection.gc.proposals import Choice
 from marin_assets.inspection.gc.survey import Definitions, look
 from marin_assets.step.graph import Graph, build_graph
@@ -216,7 +216,7 @@ def collect_and_purge(store: Store, end: Until, chance: random.Random, journal: 
             journal.note("stayed" if done.kept else "collected", done.relative, why=done.kept)
         found = look(store, definitions, CHOICE, PriceList())
         notes = [note for note in found.stored.collected if chance.random() < 0.5]
-        for done in purge_what_is_over(store, notes, found.roots, datetime.now(UTC) + timedelta(seconds=5)):
+        for done in purge_expired(store, notes, found.roots, datetime.now(UTC) + timedelta(seconds=5)):
             journal.note("not purged" if done.kept else "purged", done.relative, why=done.kept)
         time.sleep(chance.uniform(0, 0.1))
 

@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 
 from marin_resources.durations import readable_duration
-from marin_resources.storage.output.notes.progress import Pace
+from marin_resources.storage.output.notes.progress import Progress
 
 
-def observation_of(key: dg.AssetKey, partition: str | None, pace: Pace) -> dg.AssetObservation:
+def observation_of(key: dg.AssetKey, partition: str | None, pace: Progress) -> dg.AssetObservation:
     """The step, its speed, its time left, and what the function has reported beside it."""
     numbers: dict[str, Any] = {
         "step": pace.step,
@@ -22,7 +22,7 @@ def observation_of(key: dg.AssetKey, partition: str | None, pace: Pace) -> dg.As
     return dg.AssetObservation(key, partition=partition, description=_describe(pace), metadata=shown)
 
 
-def _describe(pace: Pace) -> str:
+def _describe(pace: Progress) -> str:
     """ "step 120 of 600, loss 3.21, 2 min left" """
     parts = [f"step {pace.step}" + ("" if pace.of is None else f" of {pace.of}")]
     if "loss" in pace.numbers:

@@ -7,7 +7,7 @@ from typing import Any
 from marin_resources.record import Record
 from marin_resources.settings import SettingError
 from marin_resources.storage.output.notes.cost import cost_of
-from marin_resources.storage.usage.cost_estimate import Bill, bill_of, price_list
+from marin_resources.storage.usage.cost_estimate import CostEstimate, bill_of, price_list
 
 
 def costs_of(record: Record) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def costs_of(record: Record) -> dict[str, Any]:
     try:
         bill = bill_of(cost, price_list())
     except SettingError as error:  # a price that is wrong must not keep an output from its page
-        bill = Bill(dollars=None, unknown=str(error))
+        bill = CostEstimate(dollars=None, unknown=str(error))
     found = {
         "cpu_s": cost.cpu_s,
         "bytes_in": cost.bytes_in,

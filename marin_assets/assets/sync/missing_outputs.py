@@ -23,7 +23,7 @@ from marin_resources.storage.output.state_summary import UNFINISHED, state_of
 from marin_resources.storage.output.store import Store
 
 
-def forget_vanished(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Iterator[Node]:
+def mark_missing(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Iterator[Node]:
     """Wipe these nodes, and yield them. What is complete again, or is being computed again, is left out.
 
     A run may complete an output, and report it, right before the wipe. So it is looked at afterwards too, and reported

@@ -13,7 +13,7 @@ from marin_resources.output import Holder, Observed
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes.job_notes import note_path, read_note
-from marin_resources.storage.output.notes.progress import read_pace
+from marin_resources.storage.output.notes.progress import read_progress
 from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import LOOK_THREADS
 from marin_resources.versioned_json import ControlFileError
@@ -23,7 +23,7 @@ SHOWN_CHARACTERS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
+class LiveAttempt:
     attempt: int
     host: str
     pid: int
@@ -49,18 +49,18 @@ class Running:
     """One sentence about what could not be read."""
 
 
-def running_of(observed: Iterable[Observed]) -> dict[str, Running]:
+def running_of(observed: Iterable[Observed]) -> dict[str, LiveAttempt]:
     """What runs now of these outputs, by path: three small reads for each."""
     now = [(each.path, each.holder) for each in observed if state_of(each) is State.RUNNING and each.holder]
     with ThreadPoolExecutor(LOOK_THREADS) as pool:  # which starts no more threads than there are outputs
         return dict(pool.map(lambda each: (each[0], _running(*each)), now))
 
 
-def _running(path: str, holder: Holder) -> Running:
+def _running(path: str, holder: Holder) -> LiveAttempt:
     # late, for its weight
     from marin_resources.ray_tpu.log.last_line import last_line
 
-    running = Running(
+    running = LiveAttempt(
         attempt=holder.attempt, host=holder.host, pid=holder.pid, run_id=holder.run_id, since=holder.since
     )
     if not holder.attempt:  # Marin's, which leaves no more than its lease
@@ -68,7 +68,7 @@ def _running(path: str, holder: Holder) -> Running:
     try:
         if (note := read_note(note_path(path, holder.attempt))) is not None:
             running = dataclasses.replace(running, job=note.job, cluster=note.dashboard)
-        if (pace := read_pace(path, holder.attempt)) is not None:
+        if (pace := read_progress(path, holder.attempt)) is not None:
             fields = {each.name: getattr(pace, each.name) for each in dataclasses.fields(pace) if each.name != "at"}
             running = dataclasses.replace(running, **fields, step_at=pace.at, left_s=pace.left_s)
         line = last_line(log_path(path, holder.attempt))
@@ -77,7 +77,7 @@ def _running(path: str, holder: Holder) -> Running:
     return dataclasses.replace(running, last_line=line)
 
 
-def describe_running(running: Running, now: datetime) -> str:
+def describe_running(running: LiveAttempt, now: datetime) -> str:
     """One line: duration, job, step, speed, and what it says."""
     parts = [f"attempt {running.attempt}" if running.attempt else "", _elapsed(running.since, now)]
     if running.job is not None:

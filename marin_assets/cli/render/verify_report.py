@@ -29,7 +29,7 @@ class State(enum.StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class VerifyReport:
     node: Node
     path: str
     status: Status | None
@@ -49,7 +49,7 @@ class Verified:
         return State.UNVERIFIED if self.verdict.unverified else State.RIGHT
 
 
-def exit_code(verified: Iterable[Verified]) -> int:
+def exit_code(verified: Iterable[VerifyReport]) -> int:
     """1 if an output is wrong, 3 if none is and one could not be verified, else 0."""
     states = {each.state for each in verified}
     if State.WRONG in states:
@@ -57,7 +57,7 @@ def exit_code(verified: Iterable[Verified]) -> int:
     return 3 if State.UNVERIFIED in states else 0
 
 
-def lines_of(verified: Sequence[Verified], prefix: str, script: str | None) -> Iterator[str]:
+def lines_of(verified: Sequence[VerifyReport], prefix: str, script: str | None) -> Iterator[str]:
     """Lines for missing outputs, then unverified ones, and last, to be seen, wrong ones."""
     for each in verified:
         if each.state is State.NOT_THERE:
@@ -70,7 +70,7 @@ def lines_of(verified: Sequence[Verified], prefix: str, script: str | None) -> I
             yield from _lines_of_wrong(each, prefix, script)
 
 
-def summary_of(verified: Sequence[Verified], sampled: str) -> str:
+def summary_of(verified: Sequence[VerifyReport], sampled: str) -> str:
     """One line; `sampled` describes how the files were chosen."""
     states = Counter(each.state for each in verified)
     verdicts = [each.verdict for each in verified if each.verdict is not None]
@@ -83,18 +83,18 @@ def summary_of(verified: Sequence[Verified], sampled: str) -> str:
     )
 
 
-def to_json(verified: Sequence[Verified]) -> dict[str, Any]:
+def to_json(verified: Sequence[VerifyReport]) -> dict[str, Any]:
     return {"ok": exit_code(verified) == 0, "outputs": [_as_json(e) for e in verified]}
 
 
-def rerun_commands(verified: Verified, prefix: str, script: str | None) -> tuple[str, str]:
+def rerun_commands(verified: VerifyReport, prefix: str, script: str | None) -> tuple[str, str]:
     """Shell commands: remove the output, as a complete one would be reused, or undo its adoption; and compute it."""
     remove = f"{_remover(verified.path)} {shlex.quote(verified.path)}"
     undo = f"{about_step('adopt', verified.node, script=script, prefix=prefix)} --undo"
     return undo if verified.adopted else remove, to_compute(verified.node, script=script, prefix=prefix)
 
 
-def _lines_of_wrong(each: Verified, prefix: str, script: str | None) -> Iterator[str]:
+def _lines_of_wrong(each: VerifyReport, prefix: str, script: str | None) -> Iterator[str]:
     assert each.verdict is not None
     findings = each.verdict.findings
     todo = "the data are right" if each.verdict.data_ok else f"rerun step {each.node.output.label!r}"
@@ -114,7 +114,7 @@ def _remover(path: str) -> str:
     return "aws s3 rm --recursive" if kind_of(path) is StoreKind.S3 else "gcloud storage rm -r"
 
 
-def _as_json(each: Verified) -> dict[str, Any]:
+def _as_json(each: VerifyReport) -> dict[str, Any]:
     fields = {"step": each.node.output.label, "path": each.path, "state": each.state.value, "status": each.status}
     if each.verdict is None:
         return fields

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import marin_assets
 from marin_assets.cli.ports import add_port, require_free
-from marin_resources.ray_tpu.sidecar import start_companion
+from marin_resources.ray_tpu.sidecar import start_sidecar
 from marin_resources.settings import checkout, default_prefix, ensure_dagster_home
 
 HOST = "127.0.0.1"
@@ -49,7 +49,7 @@ def allow_interrupts() -> None:
 def start_guard() -> None:
     """Start the process that ends Dagster's services if this one is killed."""
     until_end, end = os.pipe()
-    start_companion("marin_resources.instance.dev_guard_process", [os.getpid()], stdin=until_end)
+    start_sidecar("marin_resources.instance.dev_guard_process", [os.getpid()], stdin=until_end)
     os.close(until_end)
     os.set_inheritable(end, True)  # `dagster dev` holds it, and passes it to no child
 

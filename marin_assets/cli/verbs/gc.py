@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from marin_assets.cli.render.gc_lines import collected_json, collected_lines, done_json, done_lines, json_of, lines_of
-from marin_assets.inspection.gc.actions import Done, collect, purge_what_is_over, restore
+from marin_assets.inspection.gc.actions import Done, collect, purge_expired, restore
 from marin_assets.inspection.gc.proposals import Choice, matches, require_pattern, total_bytes
 from marin_assets.inspection.gc.stored_outputs import StoredOutputs
 from marin_assets.inspection.gc.survey import Definitions, Look, look, read_definitions
@@ -157,7 +157,7 @@ def _purge(store: Store, found: Look, options: argparse.Namespace) -> int:
         and not _agreed(f"Remove {len(over)} collected outputs, {size}, for good", "Only a run makes them again")
     ):
         return 0
-    code = _report(store, purge_what_is_over(store, over, found.roots, now), "removed", options)
+    code = _report(store, purge_expired(store, over, found.roots, now), "removed", options)
     return 1 if early else code
 
 

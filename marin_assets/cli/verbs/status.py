@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.catalog.code_location import select_nodes
-from marin_assets.cli.render.live_attempts import Running, describe_running, running_of
+from marin_assets.cli.render.live_attempts import LiveAttempt, describe_running, running_of
 from marin_assets.cli.render.output_summary import describe
 from marin_assets.plan.partitions import partition_states
 from marin_assets.run.options import add_prefix, add_script, add_selection, prefix_of
@@ -66,7 +66,7 @@ class _States:
     """The nodes with partitions."""
     computed: Sequence[tuple[Node, Observed]]
     """The partitions that are computed now."""
-    running: Mapping[str, Running]
+    running: Mapping[str, LiveAttempt]
     """By path, what runs now."""
 
 
@@ -99,7 +99,7 @@ def _lines_of(nodes: Sequence[Node], states: _States, now: datetime) -> Iterator
                 yield from lines_of_output(one, observed)
 
 
-def _to_json(node: Node, observed: Observed, running: Mapping[str, Running]) -> dict[str, Any]:
+def _to_json(node: Node, observed: Observed, running: Mapping[str, LiveAttempt]) -> dict[str, Any]:
     record = observed.record
     return {
         "name": node.name,

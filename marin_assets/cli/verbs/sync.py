@@ -78,12 +78,12 @@ def _list(found: Differences, store: Store) -> None:
 
 def _sync(instance: dg.DagsterInstance, found: Differences, store: Store) -> None:
     # late, as above
-    from marin_assets.assets.sync.missing_outputs import forget_vanished
+    from marin_assets.assets.sync.missing_outputs import mark_missing
     from marin_assets.assets.sync.sync import report_unknown
 
     _add_keys(found.unknown)
     added = _count(report_unknown(instance, found.unknown, store), len(found.unknown))
-    gone = _count(forget_vanished(instance, found.vanished, store), len(found.vanished))
+    gone = _count(mark_missing(instance, found.vanished, store), len(found.vanished))
     missing = f", and shows {_outputs(gone)} as missing" if gone else ""
     print_line(f"Dagster knows {_outputs(added)} more at {store.prefix}{missing}")
 

@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 
 from marin_assets.catalog.code_location import select_nodes
-from marin_assets.cli.render.verify_report import State, Verified, exit_code, lines_of, summary_of, to_json
+from marin_assets.cli.render.verify_report import State, VerifyReport, exit_code, lines_of, summary_of, to_json
 from marin_assets.plan.partitions import with_partitions
 from marin_assets.run.options import OptionError, add_prefix, add_script, add_selection, prefix_of, share
 from marin_assets.run.output import print_line, print_stderr
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 def verify_nodes(
     graph: Graph, nodes: Sequence[Node], store: Store, *, sample: float, seed: int, read: bool
-) -> list[Verified]:
+) -> list[VerifyReport]:
     """Verify the complete outputs of the nodes. A damaged control file is a finding of its output alone."""
     nodes = with_partitions(store, nodes)
     looked = store.look(node.output for node in nodes)
@@ -72,7 +72,7 @@ def verify_nodes(
         verdict = verdicts.get(found.path)
         readers = _readers(store, graph, node) if verdict and not verdict.data_ok else []
         verified.append(
-            Verified(
+            VerifyReport(
                 node=node,
                 path=found.path,
                 status=found.status,
@@ -102,7 +102,7 @@ def _readers(store: Store, graph: Graph, node: Node) -> list[str]:
     return [reader.output.label for reader in readers if looked[reader.output].done]
 
 
-def _print_results(verified: Sequence[Verified], store: Store, options: argparse.Namespace) -> None:
+def _print_results(verified: Sequence[VerifyReport], store: Store, options: argparse.Namespace) -> None:
     settings = {"prefix": store.prefix, "sample": options.sample, "seed": options.seed, "read": options.read}
     if options.json:
         print_line(json.dumps({**settings, **to_json(verified)}, indent=2))

@@ -14,7 +14,7 @@ from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.lineage import lineage_of
 from marin_resources.storage.output.notes.cost import RecordCost, cost_of
 from marin_resources.storage.transfer.budget import spent
-from marin_resources.storage.usage.cost_estimate import Bill, PriceList, bill_of, price_list
+from marin_resources.storage.usage.cost_estimate import CostEstimate, PriceList, bill_of, price_list
 from marin_resources.versioned_json import ControlFileError
 
 NEWEST_OUTPUTS = 10
@@ -64,7 +64,11 @@ def _cost(path: str, record: Record | None, prefix: str, listed: PriceList) -> O
     if record is None:
         label = path.removeprefix(f"{prefix}/")
         return OutputCost(
-            label=label, path=path, recorded=False, cost=RecordCost(), bill=Bill(dollars=None, unknown="no record")
+            label=label,
+            path=path,
+            recorded=False,
+            cost=RecordCost(),
+            bill=CostEstimate(dollars=None, unknown="no record"),
         )
     cost = cost_of(record)
     moved_bytes, moved_dollars = _transfers(path, record)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from marin_resources.storage.output.notes.cost import RecordCost
-from marin_resources.storage.usage.cost_estimate import Bill
+from marin_resources.storage.usage.cost_estimate import CostEstimate
 
 AMOUNTS: Mapping[str, str] = {
     "wall_s": "time",
@@ -32,7 +32,7 @@ class OutputCost:
     path: str
     recorded: bool
     cost: RecordCost
-    bill: Bill
+    bill: CostEstimate
     transferred_bytes: int | None = 0
     """From other regions. None: its ledger is damaged."""
     transferred_dollars: float | None = 0.0

@@ -11,7 +11,7 @@ from marin_resources.storage.output.notes.history import past_versions
 SHOWN = 5
 
 
-def step_named(
+def find_step(
     text: str, prefix: str, experiment: str | None, script: str | None
 ) -> tuple[str, Graph | None, Node | None]:
     """The name of the step, and its graph and node if the code has it. `text` is a name, or selects one step.

@@ -14,7 +14,7 @@ from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.output.notes.collection import Collected
-from marin_resources.storage.output.restore import bring_back
+from marin_resources.storage.output.restore import restore_output
 from marin_resources.storage.output.store import Store
 from marin_resources.versioned_json import ControlFileError
 
@@ -46,7 +46,7 @@ def collect(store: Store, proposals: Iterable[Proposal], terms: Terms) -> Iterat
     return _each(list(proposals), one, lambda proposal: proposal.stored.relative)
 
 
-def purge_what_is_over(store: Store, notes: Iterable[Collected], roots: Roots, now: datetime) -> Iterator[Done]:
+def purge_expired(store: Store, notes: Iterable[Collected], roots: Roots, now: datetime) -> Iterator[Done]:
     """Remove the data of each collected output whose grace time is over, and that is still not needed.
 
     `roots` must have been looked at after the outputs were collected. An experiment that ran before does not count, as
@@ -66,7 +66,7 @@ def restore(store: Store, notes: Iterable[Collected]) -> Iterator[Done]:
     """Bring each collected output back. Raises UnavailableError."""
 
     def one(note: Collected) -> Done:
-        if not bring_back(store, store.locate(note.output)):
+        if not restore_output(store, store.locate(note.output)):
             raise KeptError("its data are removed, or an attempt computes it again")
         return Done(relative=note.relative, bytes=note.bytes or 0)
 

@@ -38,7 +38,7 @@ Reasons = dict[str, Reason]
 
 
 @dataclass(kw_only=True)
-class Kept:
+class Retention:
     prefixes: tuple[str, ...]
     """Of the store and its regions: an output has the same path below each."""
     _at: dict[str, Reasons] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from marin_assets.documents.snapshots import read_snapshot
 from marin_assets.inspection.gc.ancestors import made_from
 from marin_assets.inspection.gc.experiment_files import ExperimentFile, experiment_files
-from marin_assets.inspection.gc.retention import Kept
+from marin_assets.inspection.gc.retention import Retention
 from marin_assets.inspection.gc.stored_outputs import Stored, StoredOutputs
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, urls_in
 from marin_assets.step.graph import Graph
@@ -33,7 +33,7 @@ SNAPSHOT_STAGE = "marin_assets.stages.snapshot."
 
 @dataclass(frozen=True, kw_only=True)
 class Roots:
-    kept: Kept
+    kept: Retention
     last_ran: Mapping[str, datetime]
     """Path below the prefix -> the last run of an experiment that names it, also of long ago."""
 
@@ -50,7 +50,7 @@ def find_roots(
 
     Raises ControlFileError for a file without which they are not known, and UnavailableError.
     """
-    kept = Kept(prefixes=prefixes)
+    kept = Retention(prefixes=prefixes)
     files = tuple(file for prefix in prefixes for file in experiment_files(prefix))
     for prefix in prefixes:  # first, as it changes fastest
         _keep_what_is_read(kept, prefix)
@@ -78,7 +78,7 @@ def _last_runs(files: Iterable[ExperimentFile]) -> dict[str, datetime]:
     return found
 
 
-def _keep_what_is_read(kept: Kept, prefix: str) -> None:
+def _keep_what_is_read(kept: Retention, prefix: str) -> None:
     for attempt in live_attempts(prefix):
         own = kept.relative(attempt.path)
         kept.keep(own, "at work", f"computed by {attempt.holder.describe()}")
@@ -86,7 +86,7 @@ def _keep_what_is_read(kept: Kept, prefix: str) -> None:
             kept.keep(path, "at work", f"read by {own}, which is computed by {attempt.holder.describe()}")
 
 
-def _keep_experiment(kept: Kept, file: ExperimentFile) -> None:
+def _keep_experiment(kept: Retention, file: ExperimentFile) -> None:
     ran = f"ran last on {file.last_ran.date().isoformat()}" if file.last_ran else "does not say when it ran"
     sentence = f"of the experiment {file.name!r}, which {ran}"
     for path in file.outputs:
@@ -94,7 +94,7 @@ def _keep_experiment(kept: Kept, file: ExperimentFile) -> None:
     kept.mention(file.texts, "by experiments", f"named in a config {sentence}", file.last_ran)
 
 
-def _keep_definitions(kept: Kept, graph: Graph) -> None:
+def _keep_definitions(kept: Retention, graph: Graph) -> None:
     for node in graph:
         kept.keep(node.output.relative(), "by definitions", f"the step {node.name!r} of this code location")
         read = f"read by the step {node.name!r} of this code location"
@@ -103,14 +103,14 @@ def _keep_definitions(kept: Kept, graph: Graph) -> None:
         kept.mention(urls_in(node), "by definitions", read)
 
 
-def _keep_pinned(kept: Kept, prefix: str, stored: StoredOutputs) -> None:
+def _keep_pinned(kept: Retention, prefix: str, stored: StoredOutputs) -> None:
     for pin in list_pins(prefix):
         kept.keep(pin.output, "by pins", f"pinned by {pin.by}: {pin.why}")
         for path in [] if pin.alone else made_from(pin.output, stored, kept.prefixes):
             kept.keep(path, "by pins", f"{pin.output} was made from it, which is pinned by {pin.by}: {pin.why}")
 
 
-def _keep_snapshots(kept: Kept, stored: StoredOutputs) -> None:
+def _keep_snapshots(kept: Retention, stored: StoredOutputs) -> None:
     """Also of a snapshot that was collected: as long as it may come back, so must what it lists."""
     for snapshot, record in _snapshots(stored):
         try:
@@ -137,7 +137,7 @@ def _is_snapshot(record: Record) -> bool:
     return (record.fn_name or "").startswith(SNAPSHOT_STAGE)
 
 
-def _keep_adopted(kept: Kept, stored: StoredOutputs) -> None:
+def _keep_adopted(kept: Retention, stored: StoredOutputs) -> None:
     """What an adopted output is, wherever. Without a marker it is found if something else keeps it."""
     without_marker = [path for path in kept.paths() if path not in stored.by_path and path not in stored.partitions_of]
     notes = [note.relative for note in stored.collected]
@@ -149,7 +149,7 @@ def _keep_adopted(kept: Kept, stored: StoredOutputs) -> None:
             kept.keep(path, "by adoptions", f"adopted from {record.data_path}")
 
 
-def _keep_what_is_older(kept: Kept, stored: StoredOutputs) -> None:
+def _keep_what_is_older(kept: Retention, stored: StoredOutputs) -> None:
     if not stored.unknown:
         return
     newest = max(stored.unknown, key=stored.finished_s)

@@ -10,7 +10,7 @@ from marin_assets.plan.sites.readers import needs_of_readers
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import mirror_budget_gb
 from marin_resources.output import Observed
-from marin_resources.ray_tpu.site import Needs
+from marin_resources.ray_tpu.site import PlacementRequest
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.manifest.manifest import read_manifest
 from marin_resources.storage.output.store import Store
@@ -19,7 +19,7 @@ from marin_resources.storage.transfer.account import GB_BYTES, default_budget_by
 
 def needs_of(
     node: Node, graph: Graph, store: Store, inputs: Mapping[str, Observed], external: Mapping[str, str]
-) -> Needs:
+) -> PlacementRequest:
     """What decides where the node of the graph is computed. `inputs`: observed, by label. `external`: path in the
     config -> where it is."""
     budget_gb = mirror_budget_gb(node.step)
@@ -31,7 +31,7 @@ def needs_of(
             return sum(sizes_below(external[name]).values())
         return _bytes_of(inputs[name], parts.get(node.inputs[name].name, ()))
 
-    return Needs(
+    return PlacementRequest(
         step=node.output.label,
         resources=node.step.resources,
         places={

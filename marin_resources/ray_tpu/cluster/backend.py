@@ -47,8 +47,8 @@ from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWa
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.submission import submit_note
-from marin_resources.ray_tpu.requirements import Lack, Requirements
-from marin_resources.ray_tpu.site import Needs, Site
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes import job_notes
 from marin_resources.storage.output.notes.job_notes import Carrier, JobNote, Submitter
@@ -89,7 +89,7 @@ class ClusterBackend:
     def meets(self, required: Requirements) -> bool:
         return not environment_lack(required, self._settings) and required.resources == Resources()
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
         with ThreadPoolExecutor(1) as pool:  # in a loop of its own, whether or not the caller has one
             return pool.submit(asyncio.run, lacks_on(self._settings, required, self._report)).result()
 
@@ -100,7 +100,7 @@ class ClusterBackend:
     def prefixes(self) -> Sequence[str]:
         return ()
 
-    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+    async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
         return None
 
     async def attempt_for(self, path: str) -> int:

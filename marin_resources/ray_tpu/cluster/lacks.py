@@ -14,19 +14,19 @@ from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.environment.packages import invalid_packages
-from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 
 LOOK_TIMEOUT_S = 10.0
 
 
-def environment_lack(required: Requirements, settings: ClusterSettings) -> Lack | None:
+def environment_lack(required: Requirements, settings: ClusterSettings) -> MissingRequirement | None:
     """Return what the settings alone show: an extra that no environment has, or a package that is no requirement."""
     return python_lack(required.extras, settings) or invalid_packages(required)
 
 
 async def lacks_on(
     settings: ClusterSettings, required: Sequence[Requirements], report: Callable[[str], None]
-) -> dict[str, Lack]:
+) -> dict[str, MissingRequirement]:
     """Return what the steps lack on the cluster, by step name; `report` takes a sentence if its nodes are unknown.
 
     A lack of nodes is not certain: a step waits `start_timeout_s` for a node.
@@ -47,7 +47,7 @@ async def lacks_on(
         report(f"whether {settings.address} has nodes for all steps is unknown: {why}")
         return certain
     of_nodes = {
-        requirements.step: Lack(
+        requirements.step: MissingRequirement(
             verb="requests",
             what=f"{requirements.resources.describe()}, which no node of {settings.address} has now: {phrase}",
             remedy=f"It waits {settings.start_timeout_s:g} s for such a node.",

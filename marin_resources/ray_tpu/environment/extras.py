@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from marin_resources.errors import MarinError
 from marin_resources.hardware import Resources
-from marin_resources.ray_tpu.requirements import Lack, Requirements, describe_lacks
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_lacks
 from marin_resources.settings import DISTRIBUTION, checkout
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def met_here(required: Requirements, cpus: int | None = None) -> bool:
     return not required.packages and required.resources == available and not environment_lacks([required])
 
 
-def environment_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
+def environment_lacks(required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
     """Return the missing extra or variable of each step that lacks one here."""
-    lacks: dict[str, Lack] = {}
+    lacks: dict[str, MissingRequirement] = {}
     incomplete = []
     for requirements in required:
         lack = unknown_extra(requirements.extras) or _clash_within(requirements.extras)
@@ -70,17 +70,17 @@ def environment_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
         missing = missing_packages(requirements.extras)
         verb = "is" if len(missing) == 1 else "are"
         remedy = _how_to_install(requirements.extras, together)
-        lacks[requirements.step] = Lack(
+        lacks[requirements.step] = MissingRequirement(
             verb="needs", what=f"{', '.join(missing)}, which {verb} not installed", remedy=remedy
         )
     return lacks
 
 
-def unknown_extra(extras: Iterable[str]) -> Lack | None:
+def unknown_extra(extras: Iterable[str]) -> MissingRequirement | None:
     """Return the first extra that does not exist, with those that do."""
     for extra in extras:
         if extra not in known_extras():
-            return Lack(
+            return MissingRequirement(
                 verb="requests",
                 what=f"the extra {extra!r}, which {DISTRIBUTION} does not have",
                 remedy=f"Expected some of {', '.join(sorted(known_extras()))}.",
@@ -158,21 +158,23 @@ def clashing(extras: Collection[str], others: Collection[str]) -> list[str]:
     return sorted({other for extra in extras for other in others if frozenset({extra, other}) in CONFLICTS})
 
 
-def _clash_within(extras: Sequence[str]) -> Lack | None:
+def _clash_within(extras: Sequence[str]) -> MissingRequirement | None:
     clash = clashing(extras, extras)
     if not clash:
         return None
-    return Lack(
+    return MissingRequirement(
         verb="requests",
         what=f"the extras {' and '.join(clash)}, which cannot be installed in one environment",
         remedy="Split it into steps that request one of them each.",
     )
 
 
-def _unset_variable(names: Iterable[str]) -> Lack | None:
+def _unset_variable(names: Iterable[str]) -> MissingRequirement | None:
     for name in names:
         if name not in os.environ:
-            return Lack(verb="requires", what=f"the variable {name!r}, which is not set", remedy="Export it.")
+            return MissingRequirement(
+                verb="requires", what=f"the variable {name!r}, which is not set", remedy="Export it."
+            )
     return None
 
 

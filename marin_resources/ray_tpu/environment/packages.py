@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from marin_resources.errors import MarinError
-from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 
 TIMEOUT_S = 600.0
 RESOLVE_TIMEOUT_S = 60.0
@@ -69,10 +69,10 @@ def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_
     return str(folder)
 
 
-def package_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
+def package_lacks(required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
     """Return the reason for each step whose packages cannot be installed here. Packages that are not installed yet are
     looked up with uv, at most 60 s for each list of packages."""
-    lack_of_packages: dict[tuple[str, ...], Lack | None] = {}
+    lack_of_packages: dict[tuple[str, ...], MissingRequirement | None] = {}
     for requirements in required:
         if requirements.packages not in lack_of_packages:
             lack_of_packages[requirements.packages] = _find_lack(requirements.packages)
@@ -83,7 +83,7 @@ def package_lacks(required: Sequence[Requirements]) -> dict[str, Lack]:
     }
 
 
-def _find_lack(requirements: Sequence[str]) -> Lack | None:
+def _find_lack(requirements: Sequence[str]) -> MissingRequirement | None:
     unique, installed = sorted(set(requirements)), _installed()
     if not unique or _folder(unique, installed).exists():
         return None
@@ -95,10 +95,10 @@ def _find_lack(requirements: Sequence[str]) -> Lack | None:
         reason = str(error)
     else:
         return None
-    return Lack(verb="needs", what="packages that this machine cannot install", remedy=reason)
+    return MissingRequirement(verb="needs", what="packages that this machine cannot install", remedy=reason)
 
 
-def invalid_packages(required: Requirements) -> Lack | None:
+def invalid_packages(required: Requirements) -> MissingRequirement | None:
     """Return the first invalid requirement, without a request to an index."""
     from packaging.requirements import InvalidRequirement, Requirement  # late, for its weight
 
@@ -108,7 +108,9 @@ def invalid_packages(required: Requirements) -> Lack | None:
         except InvalidRequirement:
             if "/" not in text:  # uv accepts paths too
                 remedy = "Expected a name, such as 'lxml' or 'lxml>=5'."
-                return Lack(verb="needs", what=f"the package {text!r}, which is no requirement", remedy=remedy)
+                return MissingRequirement(
+                    verb="needs", what=f"the package {text!r}, which is no requirement", remedy=remedy
+                )
     return None
 
 

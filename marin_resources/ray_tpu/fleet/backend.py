@@ -17,8 +17,8 @@ from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 from marin_resources.ray_tpu.fleet.choose import choose_site, lack_of, may_hold
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
-from marin_resources.ray_tpu.requirements import Lack, Requirements
-from marin_resources.ray_tpu.site import Needs, Site
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.notes import job_notes
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
@@ -53,20 +53,20 @@ class FleetBackend:
     def prefixes(self) -> Sequence[str]:
         return [prefix for prefix in self.fleet.prefixes() if prefix != self.fleet.home]
 
-    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+    async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
         return await asyncio.to_thread(lambda: choose_site(needs(), self.fleet, self._at.get(path)))
 
     def meets(self, required: Requirements) -> bool:
         return self._first.meets(required)
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
         """A step lacks a requirement if all clusters that could hold it lack it."""
         unplaceable = {
             requirements.step: lack_of(requirements.resources, self.fleet)
             for requirements in required
             if not self._able(requirements)
         }
-        missing: dict[str, list[Lack | None]] = {
+        missing: dict[str, list[MissingRequirement | None]] = {
             requirements.step: [] for requirements in required if requirements.step not in unplaceable
         }
         for member in self.fleet.members:

@@ -21,8 +21,8 @@ from marin_resources.accelerators.catalogue import find_generation
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.hardware import Resources, slice_type
 from marin_resources.ray_tpu.fleet.fleet import Fleet, Member
-from marin_resources.ray_tpu.requirements import Lack
-from marin_resources.ray_tpu.site import Move, Needs, NoSiteError, ReaderNeeds, Site
+from marin_resources.ray_tpu.requirements import MissingRequirement
+from marin_resources.ray_tpu.site import Move, NoSiteError, PlacementRequest, ReaderNeeds, Site
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.transfer.account import GB_BYTES
 from marin_resources.storage.transfer.foreign_buckets import foreign_to, refusal
@@ -34,7 +34,7 @@ NEAR_DOLLARS = 1.0
 size is not known yet."""
 
 
-def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
+def choose_site(needs: PlacementRequest, fleet: Fleet, at: str | None = None) -> Site:
     """The cluster for the step. `at`: the name of the one that has its job already, which is not chosen again. Raises
     NoSiteError."""
     if at is not None:
@@ -56,7 +56,7 @@ def choose_site(needs: Needs, fleet: Fleet, at: str | None = None) -> Site:
     return replace(best, why=why if best is cheapest else "where its readers can run")
 
 
-def _near_readers(needs: Needs, sites: Sequence[Site], able: Sequence[Member]) -> list[Site]:
+def _near_readers(needs: PlacementRequest, sites: Sequence[Site], able: Sequence[Member]) -> list[Site]:
     """Those of the sites where the readers can run, as many of them as can in one place, the nearest readers first."""
     clusters = {member.name: member.cluster for member in able}
     remaining = [site for site in sites if site.bytes <= needs.budget_bytes]
@@ -70,11 +70,11 @@ def _can_read(reader: ReaderNeeds, cluster: Cluster) -> bool:
     return may_hold(reader.resources, cluster) and not foreign_to(cluster.region, reader.urls)
 
 
-def lack_of(resources: Resources, fleet: Fleet) -> Lack:
+def lack_of(resources: Resources, fleet: Fleet) -> MissingRequirement:
     """That no cluster has what is requested."""
     has = "; ".join(f"{member.name} has {_slices(member.cluster)}" for member in fleet.members[:NAMED])
     more = f"; and {len(fleet.members) - NAMED} more clusters" if len(fleet.members) > NAMED else ""
-    return Lack(
+    return MissingRequirement(
         verb="requests",
         what=f"{resources.describe()}, which no cluster of MARIN_CLUSTER has: {has}{more}",
         remedy="Request what one of them has, add slices to its entry in the catalogue, or name another cluster.",
@@ -100,7 +100,7 @@ def _slices(cluster: Cluster) -> str:
     return ", ".join([*(f"{group.count} of {group.type}" for group in cluster.slices), cpus])
 
 
-def _in_region_of(needs: Needs, able: Sequence[Member], fleet: Fleet) -> list[Member]:
+def _in_region_of(needs: PlacementRequest, able: Sequence[Member], fleet: Fleet) -> list[Member]:
     """The clusters in whose region all buckets are that the config names, and those of inputs that no region has below
     its prefix: such an input was adopted, and is read where it is. Raises NoSiteError."""
     read = (path for name, path in needs.places.items() if name in needs.external and "://" in path)
@@ -114,12 +114,12 @@ def _in_region_of(needs: Needs, able: Sequence[Member], fleet: Fleet) -> list[Me
     raise NoSiteError(refusal(needs.step, f"{first.name} in {first.cluster.region}{among}", foreign[first.name]))
 
 
-def _site(needs: Needs, fleet: Fleet, member: Member) -> Site:
+def _site(needs: PlacementRequest, fleet: Fleet, member: Member) -> Site:
     region, prefix = member.cluster.region, member.cluster.prefix
     return Site(cluster=member.name, region=region, prefix=prefix, why="", moves=tuple(_moves(needs, fleet, region)))
 
 
-def _moves(needs: Needs, fleet: Fleet, region: str) -> list[Move]:
+def _moves(needs: PlacementRequest, fleet: Fleet, region: str) -> list[Move]:
     regions = fleet.regions(region)
     moves = []
     for label, path in needs.places.items():
@@ -154,7 +154,7 @@ def _dollars(resources: Resources, cluster: Cluster) -> float:
 
 
 def _why(
-    needs: Needs, best: Site, among: Sequence[Site], all_sites: Sequence[Site], resumed: bool, fleet: Fleet
+    needs: PlacementRequest, best: Site, among: Sequence[Site], all_sites: Sequence[Site], resumed: bool, fleet: Fleet
 ) -> str:
     device = f"TPU {needs.resources.tpu.kind}" if needs.resources.tpu is not None else "its resources"
     if len(all_sites) == 1:
@@ -170,7 +170,7 @@ def _why(
     return f"the first of {', '.join(site.cluster for site in among)}"
 
 
-def _require_budget(needs: Needs, best: Site, sites: Sequence[Site]) -> None:
+def _require_budget(needs: PlacementRequest, best: Site, sites: Sequence[Site]) -> None:
     if best.bytes <= needs.budget_bytes:
         return
     largest = sorted(best.moves, key=lambda move: -(move.bytes or 0))

@@ -31,7 +31,7 @@ from marin_resources.ray_tpu.slices.bundles import task_options
 from marin_resources.ray_tpu.slices.causes import Cause, Failure
 from marin_resources.ray_tpu.slices.host_env import place_of
 from marin_resources.ray_tpu.slices.reservation import Host, reserve
-from marin_resources.ray_tpu.slices.retries import Tries, TriesFailedError
+from marin_resources.ray_tpu.slices.retries import RetryLoop, TriesFailedError
 from marin_resources.ray_tpu.slices.run_hosts import Start
 from marin_resources.ray_tpu.slices.scale_up import slice_count
 from marin_resources.ray_tpu.worker.run_task import ElsewhereHooks, ReportedError, run
@@ -64,7 +64,7 @@ class _Job:
         self.waited_s = 0.0
         """Seconds of waiting for the hosts."""
         self.release_first: Callable[[], None] = lambda: None
-        self._tries: Tries | None = None
+        self._tries: RetryLoop | None = None
         self._earlier: list[dict[str, Any]] = []
 
     def facts(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class _Job:
     def call(self, attempt: ElsewhereHooks) -> Any:
         """The function's result, from host 0."""
         self._earlier = earlier_tries(self._task.path, self._task.attempt)
-        self._tries = Tries(
+        self._tries = RetryLoop(
             ray=self._ray,
             resources=self._task.resources,
             attempt=self._task.attempt,

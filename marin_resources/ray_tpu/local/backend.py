@@ -30,8 +30,8 @@ from marin_resources.ray_tpu.ray_options import (
     ray_options,
     refuse_unmeetable,
 )
-from marin_resources.ray_tpu.requirements import Lack, Requirements
-from marin_resources.ray_tpu.site import Needs, Site
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
@@ -47,7 +47,7 @@ STOP_TIMEOUT_S = 4.0
 
 RAY_DIED = Outcome(end=End.LOST, error="the Ray of this run has died, and was started again")
 
-SEVERAL_HOSTS = Lack(
+SEVERAL_HOSTS = MissingRequirement(
     verb="requests",
     what="a slice of several hosts, and a Ray of the run's own has one",
     remedy="Run it on a cluster: set MARIN_CLUSTER, or rehearse it with marin cluster local up --fake.",
@@ -89,7 +89,7 @@ class LocalBackend:
     def meets(self, required: Requirements) -> bool:
         return met_here(required, self._all_cpus)
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, Lack]:
+    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
         several = {one.step: SEVERAL_HOSTS for one in required if _hosts(one.resources) > 1}
         found = {**package_lacks(required), **environment_lacks(required), **several}
         of_ray = [one for one in required if one.step not in found and self._asks_ray(one.resources)]
@@ -105,7 +105,7 @@ class LocalBackend:
     def prefixes(self) -> Sequence[str]:
         return ()
 
-    async def site(self, needs: Callable[[], Needs], path: str) -> Site | None:
+    async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
         return None
 
     def check(self, task: Task) -> None:

@@ -25,7 +25,7 @@ from marin_resources.ray_tpu.local import agent_stub
 from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, NotPrivateError, private_folder
 from marin_resources.ray_tpu.ray_internals import start_lean
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
-from marin_resources.ray_tpu.sidecar import start_companion
+from marin_resources.ray_tpu.sidecar import start_sidecar
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
@@ -128,7 +128,7 @@ class OwnRay:
             self._session = context.address_info["session_dir"]
             self._daemons = _daemons_of(self._session)
             self._started_here = True
-            self._companion = start_companion(
+            self._companion = start_sidecar(
                 "marin_resources.ray_tpu.local.orphan_reaper",
                 (os.getpid(), self._session),
                 stdin=subprocess.PIPE,

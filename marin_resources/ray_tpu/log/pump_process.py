@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from marin_resources.ray_tpu.log.pump import NO_FD
 from marin_resources.ray_tpu.log.redact import forms_of, printed
-from marin_resources.ray_tpu.sidecar import start_companion
+from marin_resources.ray_tpu.sidecar import start_sidecar
 
 CLOSE_TIMEOUT_S = 2.0
 """Time limit for the last lines: a daemon that the step left running may hold the pipe for longer."""
@@ -37,7 +37,7 @@ class Pump:
             if file is not None:
                 opened.append(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
             log = opened[2] if file is not None else NO_FD
-            self._process = start_companion(
+            self._process = start_sidecar(
                 "marin_resources.ray_tpu.log.pump",
                 (log, begin, int(tee)),
                 options=("-I", "-S"),

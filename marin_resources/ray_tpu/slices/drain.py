@@ -14,15 +14,15 @@ from marin_resources.ray_tpu.slices.causes import Cause, Failure
 from marin_resources.ray_tpu.slices.host_progress import HostProgress, Notes
 from marin_resources.ray_tpu.slices.nodes import draining_nodes
 from marin_resources.ray_tpu.slices.reservation import Host
-from marin_resources.ray_tpu.slices.scale_up import Growth
+from marin_resources.ray_tpu.slices.scale_up import ScaleUp
 
 LOOK_EVERY_S = 1.0
 
 
-class Departure:
+class Drain:
     """Watches the hosts of one try."""
 
-    def __init__(self, ray: Any, hosts: Sequence[Host], notes: Notes, growth: Growth) -> None:
+    def __init__(self, ray: Any, hosts: Sequence[Host], notes: Notes, growth: ScaleUp) -> None:
         self._ray, self._hosts, self._notes, self._growth = ray, hosts, notes, growth
         self._looked_s = time.monotonic()
         self._before: HostProgress | None = None

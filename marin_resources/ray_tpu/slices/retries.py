@@ -15,12 +15,12 @@ from typing import Any
 
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.slices.causes import Cause, Failure, failure_of
-from marin_resources.ray_tpu.slices.drain import Departure
+from marin_resources.ray_tpu.slices.drain import Drain
 from marin_resources.ray_tpu.slices.host_exit import Cancelled, End, Returned
 from marin_resources.ray_tpu.slices.host_progress import HostProgress, Notes
 from marin_resources.ray_tpu.slices.reservation import Host
 from marin_resources.ray_tpu.slices.run_hosts import Start, run_hosts
-from marin_resources.ray_tpu.slices.scale_up import Growth, slice_count
+from marin_resources.ray_tpu.slices.scale_up import ScaleUp, slice_count
 
 BUDGETS = {
     Cause.PREEMPTED: 10_000,
@@ -54,7 +54,7 @@ class TriesFailedError(Exception):
 
 
 @dataclass(kw_only=True)
-class Tries:
+class RetryLoop:
     """The tries of one attempt."""
 
     ray: Any
@@ -118,7 +118,7 @@ class Tries:
                 notes.remove()
 
     def _run(self, hosts: Sequence[Host], start: Start, notes: Notes) -> tuple[list[End], Failure | None]:
-        departure = Departure(self.ray, hosts, notes, Growth(self.resources, hosts, self.dead))
+        departure = Drain(self.ray, hosts, notes, ScaleUp(self.resources, hosts, self.dead))
         since_s, called_s = time.monotonic(), 0.0
 
         def on_start(host: Host) -> None:

@@ -18,7 +18,7 @@ HOLD_S = 600.0
 """Limit for the wait for a checkpoint. A function that makes none in this time stays on the slices that it has."""
 
 
-class Growth:
+class ScaleUp:
     """Looks for more slices while one try runs."""
 
     def __init__(self, resources: Resources, hosts: Sequence[Host], avoid: Collection[str]) -> None:

@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 
-from marin_resources.ray_tpu.sidecar import companion_pids, start_companion
+from marin_resources.ray_tpu.sidecar import sidecar_pids, start_sidecar
 from marin_resources.ray_tpu.worker.end_process import end_process
 
 ANSWER_S = 10.0
@@ -72,5 +72,5 @@ class Guard:
 
 
 def _start(output_path: str, attempt: int) -> subprocess.Popen[bytes]:
-    arguments = (os.getpid(), output_path, attempt, *companion_pids())
-    return start_companion("marin_resources.ray_tpu.worker.guard_process", arguments, stdin=subprocess.PIPE)
+    arguments = (os.getpid(), output_path, attempt, *sidecar_pids())
+    return start_sidecar("marin_resources.ray_tpu.worker.guard_process", arguments, stdin=subprocess.PIPE)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
-from marin_resources.ray_tpu.sidecar import start_companion
+from marin_resources.ray_tpu.sidecar import start_sidecar
 
 LAST_LINES = 200
 """Number of last lines of output that are kept, to report why it ended."""
@@ -22,7 +22,7 @@ STOP_TIMEOUT_S = 30.0
 """The keeper gives the program 5 s, and kills it then."""
 
 
-class KeptProcess:
+class ManagedProcess:
     """A running program. Its output goes line by line to `on_line`."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], on_line: Callable[[str], None]) -> None:
@@ -36,7 +36,7 @@ class KeptProcess:
         self._on_line = on_line
         output, write = os.pipe()
         try:
-            self._keeper = start_companion(
+            self._keeper = start_sidecar(
                 "marin_resources.ray_tpu.worker.child_supervisor",
                 (os.getpid(), write, json.dumps(self.command)),
                 stdin=subprocess.PIPE,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from marin_resources.ray_tpu.sidecar import companion_pids
+from marin_resources.ray_tpu.sidecar import sidecar_pids
 
 PR_SET_CHILD_SUBREAPER = 36
 """Option of prctl(2), Linux 3.4."""
@@ -76,4 +76,4 @@ def _kept() -> set[int]:
     """Companions, and the process by which multiprocessing removes what its users leave; it ends with this one."""
     tracker = getattr(sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None)
     pid = getattr(tracker, "_pid", None)
-    return companion_pids() | ({pid} if pid is not None else set())
+    return sidecar_pids() | ({pid} if pid is not None else set())

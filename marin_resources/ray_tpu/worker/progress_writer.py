@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from marin_resources.progress import Unheard
-from marin_resources.storage.output.notes.progress import Pace, write_pace
+from marin_resources.storage.output.notes.progress import Progress, write_progress
 
 FIRST_NOTE_S, EVERY_S = 2.0, 15.0
 
 log = logging.getLogger(__name__)
 
 
-class PaceNotes(Unheard):
+class ProgressWriter(Unheard):
     """Counts the steps that a function reports, in no time; another thread notes them."""
 
-    def __init__(self, write: Callable[[Pace], None]) -> None:
+    def __init__(self, write: Callable[[Progress], None]) -> None:
         self._write = write
         self._step: tuple[int, float] | None = None
         """The last step, and when it was reported, by the monotonic clock."""
@@ -50,7 +50,7 @@ class PaceNotes(Unheard):
         try:
             at = datetime.now(UTC).isoformat(timespec="seconds")
             numbers, of = self._numbers
-            self._write(Pace(step=now[0], at=at, steps_per_s=self._rate(now), of=of, numbers=dict(numbers)))
+            self._write(Progress(step=now[0], at=at, steps_per_s=self._rate(now), of=of, numbers=dict(numbers)))
         except Exception as error:  # any error of a store or its client: the function keeps running
             log.warning("the pace cannot be noted now (%s: %s)", type(error).__name__, error)
         self._noted = now
@@ -71,9 +71,9 @@ class PaceNotes(Unheard):
 
 
 @contextmanager
-def noted_pace(output_path: str, attempt: int) -> Iterator[PaceNotes]:
+def noted_pace(output_path: str, attempt: int) -> Iterator[ProgressWriter]:
     """The listener to the function of an attempt, while the block runs."""
-    notes = PaceNotes(lambda pace: write_pace(output_path, attempt, pace))
+    notes = ProgressWriter(lambda pace: write_progress(output_path, attempt, pace))
     try:
         yield notes
     finally:

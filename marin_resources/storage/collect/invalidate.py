@@ -39,7 +39,7 @@ OUTCOME = "withdrawn"
 """Outcome of the attempt whose mark invalidates the output's data."""
 
 
-def withdraw_for_again(store: Store, output: Output, *, by: str, why: str) -> None:
+def invalidate_output(store: Store, output: Output, *, by: str, why: str) -> None:
     """Withdraw a complete output. Raises KeptError, ControlFileError and UnavailableError."""
     path = store.locate(output)
     try:

@@ -28,7 +28,7 @@ DIGITS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
+class CompletionMarker:
     """A complete partition, as its marker describes it."""
 
     file: str = field(default="", compare=False)
@@ -73,7 +73,7 @@ def remove_marks(prefix: str, output: Output) -> int | None:
     return max(seconds, default=None)
 
 
-def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
+def marked_partitions(prefix: str, whole: Output) -> dict[str, CompletionMarker]:
     """The partitions of the version `whole` that have a marker of their identity, by key."""
     marked, folder = {}, f"{whole.name}-{whole.version}"
     for name in names_in(_folder(prefix, whole)):
@@ -83,7 +83,7 @@ def marked_partitions(prefix: str, whole: Output) -> dict[str, Done]:
             continue  # not ours
         if whole.at(key).identity[:DIGITS] == parts[0]:
             files, size, finished_s = map(int, parts[1:])
-            marked[key] = Done(file=join(folder, name), files=files, bytes=size, finished_s=finished_s)
+            marked[key] = CompletionMarker(file=join(folder, name), files=files, bytes=size, finished_s=finished_s)
     return marked
 
 

@@ -17,7 +17,7 @@ from marin_resources.settings import normalize_prefix
 from marin_resources.storage.completion import packs
 from marin_resources.storage.completion import partition_markers as partitions
 from marin_resources.storage.completion.markers import Mark, list_marks, seconds_of
-from marin_resources.storage.completion.partition_markers import Done
+from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.paths import is_local, join
@@ -90,7 +90,7 @@ class CompleteOutputs:
         )
         return {mark: records[mark.file] for mark in distinct if mark.file in records}
 
-    def records_of_partitions(self, done: Mapping[str, Done]) -> dict[str, Record]:
+    def records_of_partitions(self, done: Mapping[str, CompletionMarker]) -> dict[str, Record]:
         """Path -> the record of the partition with this marker. One whose record is gone, damaged, or of another
         attempt is left out."""
         records = self._records_of(

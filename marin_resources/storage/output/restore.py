@@ -1,6 +1,6 @@
 """Bring a collected output back: its data are where they were, so it is complete again as soon as its status is.
 
-bring_back       of one output; what a run does when it reaches it, and `marin gc --restore`
+restore_output   of one output; what a run does when it reaches it, and `marin gc --restore`
 require_inputs   what a worker does before its function is called: all inputs are complete, or are brought back
 """
 
@@ -39,13 +39,13 @@ def require_inputs(store: Store, paths: Sequence[str]) -> None:
         with ThreadPoolExecutor(min(THREADS, len(paths))) as pool:
             statuses = list(pool.map(status.read_status, paths))
     for path, input_status in zip(paths, statuses, strict=True):
-        if input_status is not Status.SUCCESS and not bring_back(store, path):
+        if input_status is not Status.SUCCESS and not restore_output(store, path):
             raise InputGoneError(
                 f"the input {path!r} was complete when this step was submitted, and has been removed since"
             )
 
 
-def bring_back(store: Store, path: str) -> bool:
+def restore_output(store: Store, path: str) -> bool:
     """Make the output at `path` complete again, if it was collected; return whether it is complete. Waits for another
     process that collects or restores it. Raises ControlFileError and UnavailableError.
     """

@@ -30,7 +30,7 @@ from marin_resources.settings import normalize_prefix
 from marin_resources.storage import fault_points
 from marin_resources.storage.completion import markers as marks
 from marin_resources.storage.completion import partition_markers as done_partitions
-from marin_resources.storage.completion.partition_markers import Done
+from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.control.conditions import require_conditions
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 from marin_resources.storage.files import folders_in
@@ -104,7 +104,7 @@ class Store:
         with ThreadPoolExecutor(min(LOOK_THREADS, len(requested))) as pool:
             return dict(zip(requested, pool.map(self._look_at, requested), strict=True))
 
-    def done_partitions(self, whole: Output, listed: Iterable[str] | None = None) -> dict[str, Done]:
+    def done_partitions(self, whole: Output, listed: Iterable[str] | None = None) -> dict[str, CompletionMarker]:
         """The partitions of the version `whole` that are known to be complete, by two listings. Others may be too.
 
         `listed`: the result of `partitions`, if that is known.

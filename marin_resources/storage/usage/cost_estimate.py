@@ -18,7 +18,7 @@ from marin_resources.storage.usage.prices import Prices, declared_prices
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bill:
+class CostEstimate:
     """The cost of one output."""
 
     dollars: float | None
@@ -42,22 +42,22 @@ def price_list() -> PriceList:
     return PriceList(prices=declared_prices(), clusters=read_catalogue() if has_catalogue else {})
 
 
-def bill_of(cost: RecordCost, listed: PriceList) -> Bill:
+def bill_of(cost: RecordCost, listed: PriceList) -> CostEstimate:
     """Transfers from other regions are charged to the step's own ledger, and not in it."""
     if cost.device_s is None:
-        return Bill(dollars=None, unknown="its record says nothing of devices")
+        return CostEstimate(dollars=None, unknown="its record says nothing of devices")
     cluster = _cluster(cost, listed.clusters)
     if cost.device_s:
         dollars = _device_dollars(cost.pool, listed.prices, cluster)
         if dollars is None:
-            return Bill(dollars=None, unknown=f"no price of {cost.pool or 'its devices'}")
-        return Bill(dollars=dollars * cost.device_s / 3600)
+            return CostEstimate(dollars=None, unknown=f"no price of {cost.pool or 'its devices'}")
+        return CostEstimate(dollars=dollars * cost.device_s / 3600)
     if cost.priced_cpu_s is None:
-        return Bill(dollars=None, unknown="its record has no CPU seconds")
+        return CostEstimate(dollars=None, unknown="its record has no CPU seconds")
     if cluster is None or cluster.cpu_dollars is None:
         where = f"the cluster {cluster.name!r}" if cluster else "the machine it ran on"
-        return Bill(dollars=None, unknown=f"no price of a CPU of {where}")
-    return Bill(dollars=cluster.cpu_dollars * cost.priced_cpu_s / 3600)
+        return CostEstimate(dollars=None, unknown=f"no price of a CPU of {where}")
+    return CostEstimate(dollars=cluster.cpu_dollars * cost.priced_cpu_s / 3600)
 
 
 def _device_dollars(pool: str | None, prices: Prices, cluster: Cluster | None) -> float | None:

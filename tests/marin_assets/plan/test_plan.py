@@ -11,7 +11,7 @@ from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.drift.drift import Drift, Kind
 from marin_resources.output import Holder, Match, Observed, Output, Status
-from marin_resources.ray_tpu.requirements import Lack
+from marin_resources.ray_tpu.requirements import MissingRequirement
 from marin_resources.record import Record
 
 HOLDER = Holder(owner="o", host="tpu-7", pid=12, run_id="abc", since="2026-01-01T00:00:00+00:00")
@@ -111,7 +111,7 @@ def test_drift_is_reported_of_what_is_reused_and_computed_for_nothing_else(graph
 
 
 def test_a_step_that_lacks_something_is_blocked_and_so_is_what_needs_it(graph: Graph) -> None:
-    lack = Lack(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
+    lack = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
     planned = refuse(plan(graph, observe(graph)), {"b": lack})
     assert [(item.action, item.lacks) for item in planned] == [
         (Action.RUN, False),
@@ -123,13 +123,13 @@ def test_a_step_that_lacks_something_is_blocked_and_so_is_what_needs_it(graph: G
 
 
 def test_what_a_cluster_may_still_get_blocks_nothing(graph: Graph) -> None:
-    lack = Lack(verb="requests", what="1 GPU, which no node has now", remedy="It waits.", certain=False)
+    lack = MissingRequirement(verb="requests", what="1 GPU, which no node has now", remedy="It waits.", certain=False)
     planned = refuse(plan(graph, observe(graph)), {"b": lack})
     assert [item.action for item in planned] == [Action.RUN] * 3
     assert planned[1].reason.endswith("; requests 1 GPU, which no node has now. It waits.")
 
 
 def test_a_step_that_is_reused_lacks_nothing(graph: Graph) -> None:
-    lack = Lack(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
+    lack = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
     done = {"status": Status.SUCCESS, "match": Match.SAME}
     assert [item.action for item in refuse(plan(graph, observe(graph, b=done)), {"b": lack})][1] is Action.REUSE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from marin_resources.hardware import cpu, gpu
-from marin_resources.ray_tpu.requirements import Lack, Requirements, describe_lacks
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_lacks
 
 
 def test_requirements_are_the_same_after_json_and_nothing_is_said_of_what_is_not_required() -> None:
@@ -21,8 +21,8 @@ def test_requirements_are_the_same_after_json_and_nothing_is_said_of_what_is_not
 
 
 def test_steps_that_lack_the_same_share_a_sentence() -> None:
-    variable = Lack(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
-    package = Lack(verb="needs", what="jax, which is not installed", remedy="Run: uv sync")
+    variable = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
+    package = MissingRequirement(verb="needs", what="jax, which is not installed", remedy="Run: uv sync")
     assert describe_lacks({"a": variable, "b": package, **dict.fromkeys("cdefg", variable)}) == [
         "Steps 'a', 'c', 'd' and 3 more require the variable 'KEY', which is not set. Export it.",
         "Step 'b' needs jax, which is not installed. Run: uv sync",

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_sensors.drops.completeness import Completeness, DropFiles, Manifested, Marked, Settled
-from marin_sensors.drops.decide import Known, What, judge
-from marin_sensors.drops.drop_listing import Change, Seen, change_between
+from marin_sensors.drops.decide import DropEvent, DropState, judge
+from marin_sensors.drops.drop_listing import Change, DropListing, change_between
 
 
-def seen(files: Mapping[str, str] | None, *beside: str) -> Seen | None:
-    return None if files is None else Seen(name="d", stamps=files, bytes=0, beside=dict.fromkeys(beside, "0 1"))
+def seen(files: Mapping[str, str] | None, *beside: str) -> DropListing | None:
+    return None if files is None else DropListing(name="d", stamps=files, bytes=0, beside=dict.fromkeys(beside, "0 1"))
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Files:
     def read(self, name: str) -> bytes:
         return self.manifest
 
-    def checksums(self, algorithms: Mapping[str, str], seen: Seen) -> Mapping[str, str | OSError]:
+    def checksums(self, algorithms: Mapping[str, str], seen: DropListing) -> Mapping[str, str | OSError]:
         return {
             name: OSError(13, "Permission denied") if name in self.failing else hashlib.new(algorithm).hexdigest()
             for name, algorithm in algorithms.items()
@@ -40,9 +40,13 @@ class Files:
 
 
 def looks(
-    each: Sequence[tuple[float, Seen | None]], rule: Completeness, *, revises: bool = False, files: DropFiles = Files()
-) -> list[tuple[What, int] | None]:
-    known: Known | None = None
+    each: Sequence[tuple[float, DropListing | None]],
+    rule: Completeness,
+    *,
+    revises: bool = False,
+    files: DropFiles = Files(),
+) -> list[tuple[DropEvent, int] | None]:
+    known: DropState | None = None
     found = []
     for now_s, one in each:
         known, finding = judge("d", known, one, now_s, rule, files, revises=revises)
@@ -52,11 +56,11 @@ def looks(
 
 ONE, TWO = {"a": "1"}, {"a": "1", "b": "2"}
 ARRIVING, TAKE, CHANGED, VANISHED, REVERTED = (
-    (What.ARRIVING, 1),
-    (What.TAKE, 1),
-    (What.CHANGED, 1),
-    (What.VANISHED, 1),
-    (What.REVERTED, 1),
+    (DropEvent.ARRIVING, 1),
+    (DropEvent.TAKE, 1),
+    (DropEvent.CHANGED, 1),
+    (DropEvent.VANISHED, 1),
+    (DropEvent.REVERTED, 1),
 )
 
 
@@ -118,9 +122,9 @@ def test_what_is_still_read_and_what_cannot_be_is_said() -> None:
 
 
 def test_a_drop_with_what_cannot_be_read_is_neither_taken_nor_said_to_have_changed() -> None:
-    bad = Seen(name="d", stamps=ONE, bytes=0, unusable="'pipe' is a FIFO")
+    bad = DropListing(name="d", stamps=ONE, bytes=0, unusable="'pipe' is a FIFO")
     each = [(0, bad), (1, bad), (2, seen(TWO)), (3, bad), (4, seen(TWO)), (5, None), (6, bad), (7, None)]
-    unreadable = (What.UNREADABLE, 1)
+    unreadable = (DropEvent.UNREADABLE, 1)
     assert looks(each, Settled(0)) == [unreadable, unreadable, TAKE, unreadable, None, None, unreadable, None]
 
 
@@ -135,7 +139,7 @@ def test_a_change_is_reported_once_and_so_is_its_return() -> None:
 
 def test_a_change_is_taken_again_when_it_has_settled() -> None:
     each = [(0, seen(ONE)), (50, seen(TWO)), (100, seen(TWO)), (150, seen(TWO)), (300, seen(ONE)), (500, seen(ONE))]
-    wanted = [ARRIVING, ARRIVING, TAKE, (What.CHANGED, 2), (What.ARRIVING, 2), (What.TAKE, 2)]
+    wanted = [ARRIVING, ARRIVING, TAKE, (DropEvent.CHANGED, 2), (DropEvent.ARRIVING, 2), (DropEvent.TAKE, 2)]
     each = [(0, seen(ONE)), (50, seen(ONE)), (100, seen(ONE)), (150, seen(TWO)), (200, seen(TWO)), (250, seen(TWO))]
     assert looks(each, Settled(100), revises=True) == wanted
 
@@ -144,7 +148,13 @@ def test_a_change_that_is_undone_is_no_revision() -> None:
     each = [(0, seen(ONE)), (1, seen(TWO)), (2, seen(ONE)), (3, seen({"a": "9"})), (4, seen({"a": "9"}))]
     rule = Marked("_")
     each = [(now_s, seen(one.stamps, "_")) for now_s, one in each if one is not None]
-    assert looks(each, rule, revises=True) == [TAKE, (What.CHANGED, 2), REVERTED, (What.CHANGED, 2), (What.TAKE, 2)]
+    assert looks(each, rule, revises=True) == [
+        TAKE,
+        (DropEvent.CHANGED, 2),
+        REVERTED,
+        (DropEvent.CHANGED, 2),
+        (DropEvent.TAKE, 2),
+    ]
 
 
 def test_a_drop_is_gone_after_two_looks_and_said_to_be_so_once() -> None:
@@ -164,12 +174,12 @@ FILES = st.none() | st.dictionaries(st.sampled_from("abc"), st.sampled_from("123
 @given(st.lists(st.tuples(FILES, st.booleans()), max_size=30), st.booleans())
 def test_each_content_is_taken_at_most_once_in_a_row(each: list, revises: bool) -> None:
     """Whatever happens to a drop: without revisions it is taken once, and a revision is another content."""
-    known: Known | None = None
+    known: DropState | None = None
     taken: list[tuple[int, str]] = []
     for now_s, (files, marked) in enumerate(each):
         one = seen(files, *(["_"] if marked else []))
         known, finding = judge("d", known, one, now_s, Marked("_"), Files(), revises=revises)
-        if finding is not None and finding.what is What.TAKE:
+        if finding is not None and finding.what is DropEvent.TAKE:
             assert one is not None
             assert marked
             taken.append((finding.revision, one.fingerprint))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError, unknown_extra
-from marin_resources.ray_tpu.requirements import Lack
+from marin_resources.ray_tpu.requirements import MissingRequirement
 
 DEFAULT_PYTHON = "python"
 """The Python of the node's own Ray."""
@@ -23,12 +23,12 @@ def python_for(requester: str, extras: Sequence[str], settings: ClusterSettings)
     return _find(extras, settings) or DEFAULT_PYTHON
 
 
-def python_lack(extras: Sequence[str], settings: ClusterSettings) -> Lack | None:
+def python_lack(extras: Sequence[str], settings: ClusterSettings) -> MissingRequirement | None:
     """Return an unknown extra, or that no environment has all of them; None if one has."""
     if (lack := unknown_extra(extras)) or not settings.environments or _find(extras, settings):
         return lack
     choices = "; ".join(f"{python} has {', '.join(has) or 'none'}" for python, has in settings.environments.items())
-    return Lack(
+    return MissingRequirement(
         verb="requests",
         what=f"the extras {', '.join(extras)}, and no environment of the cluster has them all: {choices}",
         remedy="Build one on the nodes, and name it in MARIN_CLUSTER_ENVIRONMENTS.",

@@ -19,21 +19,21 @@ from marin_resources.versioned_json import ControlFileError, Required, Versioned
 FORMAT_VERSION = 1
 
 
-class PaceError(ControlFileError):
+class ProgressError(ControlFileError):
     """A pace that cannot be read: one sentence with its path."""
 
 
 FORMAT = VersionedJson(
     kind="pace of an attempt",
     newest=FORMAT_VERSION,
-    error=PaceError,
+    error=ProgressError,
     shape={"step": Required(int), "steps_per_s": float, "at": Required(str), "of": int, "numbers": dict},
     if_damaged="It decides nothing; remove it.",
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class Progress:
     step: int
     """The last one that the function has reported."""
     at: str
@@ -51,20 +51,20 @@ class Pace:
         return (self.of - self.step) / self.steps_per_s if self.of is not None and self.steps_per_s else None
 
 
-def write_pace(output_path: str, attempt: int, pace: Pace) -> None:
+def write_progress(output_path: str, attempt: int, pace: Progress) -> None:
     """Replace the pace of an attempt, from its own worker. Raises what the store raises."""
     fields = {"format_version": FORMAT_VERSION, **dataclasses.asdict(pace)}
     write_bytes(_path(output_path, attempt), json.dumps(fields).encode())
 
 
-def read_pace(output_path: str, attempt: int) -> Pace | None:
+def read_progress(output_path: str, attempt: int) -> Progress | None:
     """The pace; None if the function has reported no step. Raises ControlFileError and UnavailableError."""
     path = _path(output_path, attempt)
     snapshot = control.read(path)
     if snapshot is None:
         return None
     fields = FORMAT.parse(snapshot.data, path)
-    return Pace(
+    return Progress(
         step=fields["step"],
         at=fields["at"],
         steps_per_s=fields.get("steps_per_s"),

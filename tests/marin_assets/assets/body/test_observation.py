@@ -15,7 +15,7 @@ from marin_assets.assets.body.observation import observation_of
 from marin_assets.assets.runs.run import run_graph
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator import progress_reporter as watched_pace
-from marin_resources.storage.output.notes.progress import Pace
+from marin_resources.storage.output.notes.progress import Progress
 
 pytestmark = pytest.mark.usefixtures("shared_ray")
 
@@ -51,14 +51,14 @@ def test_the_page_of_an_asset_shows_how_far_its_step_is(
 
 
 def test_an_observation_says_in_a_line_what_its_numbers_are() -> None:
-    pace = Pace(step=120, at="2026-01-01", steps_per_s=4.0, of=600, numbers={"loss": 3.2104})
+    pace = Progress(step=120, at="2026-01-01", steps_per_s=4.0, of=600, numbers={"loss": 3.2104})
     shown = observation_of(KEY, "2026-01", pace)
     assert (shown.description, shown.partition) == ("step 120 of 600, loss 3.21, 2 min 0 s left", "2026-01")
     assert shown.metadata["left_s"].value == 120.0
 
 
 def test_a_function_that_reports_steps_alone_is_shown_by_them() -> None:
-    shown = observation_of(KEY, None, Pace(step=7, at="2026-01-01"))
+    shown = observation_of(KEY, None, Progress(step=7, at="2026-01-01"))
     assert (shown.description, list(shown.metadata)) == ("step 7", ["step"])
 
 

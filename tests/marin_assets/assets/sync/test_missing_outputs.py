@@ -17,7 +17,7 @@ from marin_assets import static
 from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.sync.differences import differences
-from marin_assets.assets.sync.missing_outputs import forget_vanished
+from marin_assets.assets.sync.missing_outputs import mark_missing
 from marin_assets.assets.sync.sync import report_unknown
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.output import Output
@@ -50,7 +50,7 @@ def sync(instance: dg.DagsterInstance, graph: Graph, store: Store) -> tuple[list
     """The labels of what Dagster knows now, and of what it has forgotten."""
     found = differences(instance, list(graph), store)
     known = [node.output.label for node in report_unknown(instance, found.unknown, store)]
-    return known, [node.output.label for node in forget_vanished(instance, found.vanished, store)]
+    return known, [node.output.label for node in mark_missing(instance, found.vanished, store)]
 
 
 def shown(instance: dg.DagsterInstance, graph: Graph, partition: str | None = None) -> list[str]:
@@ -121,7 +121,7 @@ def test_what_comes_back_while_it_is_forgotten_is_shown(
         wipe(self, keys)  # type: ignore[arg-type]
 
     monkeypatch.setattr(dg.DagsterInstance, "wipe_assets", complete_too)
-    assert list(forget_vanished(instance, found.vanished, store)) == []
+    assert list(mark_missing(instance, found.vanished, store)) == []
     assert shown(instance, graph) == ["FRESH", "FRESH"]
 
 

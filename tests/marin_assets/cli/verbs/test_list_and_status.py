@@ -15,7 +15,7 @@ from location import Location
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes.job_notes import JobNote, Submitter, create_note
-from marin_resources.storage.output.notes.progress import Pace, write_pace
+from marin_resources.storage.output.notes.progress import Progress, write_progress
 from marin_resources.storage.paths import join
 from marin_resources.wire.task import Task
 
@@ -101,8 +101,8 @@ def test_what_runs_now_is_shown_with_its_job_its_speed_and_what_it_says(location
     [output] = [node.output for node in location.graph if node.name == "toy/data"]
     claim = location.store.claim(output, attempt=1, resumable=False, run_id="run-1")
     write_bytes(log_path(claim.path, 1), b"begun\n" + b"." * 5000 + b"\n10%\r80% done\n\n")
-    pace = Pace(step=120, at="2026-01-01T00:00:00+00:00", steps_per_s=0.08, of=600, numbers={"loss": 2.5})
-    write_pace(claim.path, 1, pace)
+    pace = Progress(step=120, at="2026-01-01T00:00:00+00:00", steps_per_s=0.08, of=600, numbers={"loss": 2.5})
+    write_progress(claim.path, 1, pace)
     task = Task(output=output, prefix=location.store.prefix, path=claim.path, fn="os:getcwd", config={})
     me = Submitter.here("run-1")
     at = {"submission_id": "step-1", "dashboard": "http://head:8265", "session": "s", "submitted_at": "2026-01-01"}

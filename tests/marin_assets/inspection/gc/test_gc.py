@@ -15,7 +15,7 @@ from bucket_for_tests import BucketForTests
 
 from marin_assets import InputName, Step
 from marin_assets.documents.snapshots import SnapshotPartition, write_snapshot
-from marin_assets.inspection.gc.actions import collect, purge_what_is_over
+from marin_assets.inspection.gc.actions import collect, purge_expired
 from marin_assets.inspection.gc.proposals import Choice, Proposals
 from marin_assets.inspection.gc.survey import Definitions, look
 from marin_assets.step.graph import build_graph
@@ -160,10 +160,10 @@ def test_what_an_attempt_at_work_reads_is_kept_and_not_purged(disk_or_gcs_prefix
     reads = [join(store.prefix, read, "data.bin")]
     held = store.claim(output("raw/reader"), attempt=1, resumable=False, run_id=None, reads=reads)
     found = look(store, NOTHING, ALL, PriceList())
-    done = {each.relative: each for each in purge_what_is_over(store, found.stored.collected, found.roots, NOW)}
+    done = {each.relative: each for each in purge_expired(store, found.stored.collected, found.roots, NOW)}
     assert done == {}  # the time when they were collected is later
     later = NOW + timedelta(hours=1)
-    done = {each.relative: each for each in purge_what_is_over(store, found.stored.collected, found.roots, later)}
+    done = {each.relative: each for each in purge_expired(store, found.stored.collected, found.roots, later)}
     assert done[read].kept.startswith("it is needed: read by raw/reader-abc123, which is computed by process")
     assert (done[other].kept, done[other].bytes > 10) == ("", True)
     store.publish(held, {}, {})
@@ -245,9 +245,9 @@ def test_an_experiment_that_ran_before_the_collection_does_not_keep_it_from_the_
     assert found.roots.kept.why(made).kind == "by experiments"
     ran(store, [made], days_ago=-1)
     again = look(store, NOTHING, Choice(), PriceList())
-    [done] = purge_what_is_over(store, again.stored.collected, again.roots, later)
+    [done] = purge_expired(store, again.stored.collected, again.roots, later)
     assert done.kept.startswith("it is needed: of the experiment")
-    [done] = purge_what_is_over(store, found.stored.collected, found.roots, later)
+    [done] = purge_expired(store, found.stored.collected, found.roots, later)
     assert done.kept == ""
     assert list_collected(store.prefix) == []
 

@@ -11,14 +11,14 @@ from marin_assets import cpu, gpu
 from marin_resources.hardware import Resources
 from marin_resources.ray_tpu.cluster.lacks import lacks_on
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.requirements import Lack, Requirements
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 
 
 def step(name: str, resources: Resources = cpu(), **others: tuple[str, ...]) -> Requirements:
     return Requirements(step=name, resources=resources, **others)
 
 
-def look(settings: ClusterSettings, *required: Requirements) -> tuple[dict[str, Lack], list[str]]:
+def look(settings: ClusterSettings, *required: Requirements) -> tuple[dict[str, MissingRequirement], list[str]]:
     """What they lack, and what was reported."""
     reported: list[str] = []
     return asyncio.run(lacks_on(settings, required, reported.append)), reported

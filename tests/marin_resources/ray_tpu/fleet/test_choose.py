@@ -13,7 +13,7 @@ from fleets import use, write_catalogue
 from marin_resources.hardware import Resources, cpu, gpu, tpu
 from marin_resources.ray_tpu.fleet.choose import choose_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
-from marin_resources.ray_tpu.site import Needs, NoSiteError, ReaderNeeds
+from marin_resources.ray_tpu.site import NoSiteError, PlacementRequest, ReaderNeeds
 
 GB = 10**9
 
@@ -32,8 +32,8 @@ def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str = "gs://
 
 def needs(
     resources: Resources | None = None, budget_gb: float = 10_000, earlier: str | None = None, **inputs: tuple[str, int]
-) -> Needs:
-    return Needs(
+) -> PlacementRequest:
+    return PlacementRequest(
         step="tokenized/web",
         resources=resources or cpu(),
         places={name: place for name, (place, _) in inputs.items()},
@@ -70,7 +70,7 @@ def test_with_inputs_everywhere_alike_it_goes_where_the_chips_cost_least(
     assert (site.cluster, site.why) == ("west", "where it costs least ($0.48 an hour)")
 
 
-def read_by(*resources: Resources, of: Needs | None = None, urls: tuple[str, ...] = ()) -> Needs:
+def read_by(*resources: Resources, of: PlacementRequest | None = None, urls: tuple[str, ...] = ()) -> PlacementRequest:
     return replace(of or needs(cpu(16)), readers=tuple(ReaderNeeds(resources=each, urls=urls) for each in resources))
 
 

@@ -19,7 +19,7 @@ from running import wait_until
 HEAD = """
 import os, signal, subprocess, sys, time
 from marin_resources.ray_tpu.log.attempt_log import is_pumped, join_output, redirect_output
-from marin_resources.ray_tpu.sidecar import companion_pids
+from marin_resources.ray_tpu.sidecar import sidecar_pids
 path, told = sys.argv[1], sys.stdin
 def tell(text):
     os.write(int(sys.argv[2]), f"{text}\\n".encode())
@@ -100,7 +100,7 @@ print("after hf_secret")
 def test_nobody_on_the_machine_sees_the_secrets_of_a_pump(path: Path) -> None:
     code = """
 with redirect_output(path, secrets=["hf_secret"]):
-    tell(*companion_pids())
+    tell(*sidecar_pids())
     told.readline()
 """
     with worker(path, code) as one:
@@ -118,9 +118,9 @@ with redirect_output(path, secrets=["hf_secret"]):
 def test_what_a_worker_has_printed_before_it_was_killed_is_in_the_log(path: Path) -> None:
     code = """
 with redirect_output(path, secrets=["hf_secret"]):
-    os.kill(*companion_pids(), signal.SIGSTOP)
+    os.kill(*sidecar_pids(), signal.SIGSTOP)
     os.write(1, b"line\\n" * 10000 + b"last words")
-    tell(*companion_pids())
+    tell(*sidecar_pids())
     os.kill(os.getpid(), signal.SIGKILL)
 """
     with worker(path, code) as one:
@@ -135,9 +135,9 @@ def test_a_pump_takes_no_signal_and_outlives_its_group(path: Path) -> None:
     code = """
 signal.signal(signal.SIGTERM, lambda *_: None)
 with redirect_output(path, tee=True):
-    tell(*companion_pids())
+    tell(*sidecar_pids())
     for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        os.kill(*companion_pids(), sign)
+        os.kill(*sidecar_pids(), sign)
     os.setpgid(0, 0)
     os.killpg(0, signal.SIGTERM)
     print("still here")
@@ -153,7 +153,7 @@ def test_the_last_words_of_a_worker_that_ends_itself_and_its_children_are_in_the
 from marin_resources.ray_tpu.worker.end_process import end_process
 with redirect_output(path, secrets=["hf_secret"]):
     child = subprocess.Popen(["sleep", "60"])
-    tell(*companion_pids())
+    tell(*sidecar_pids())
     tell(child.pid)
     end_process(lambda: print("the lease was lost", flush=True), 5.0)
 """
@@ -173,7 +173,7 @@ with redirect_output(path, secrets=["hf_secret"]):
     read, write = os.pipe()
     subprocess.Popen(["sh", "-c", f"read line <&{read}; echo later"], pass_fds=[read], start_new_session=True)
     print("the step is done")
-    tell(*companion_pids())
+    tell(*sidecar_pids())
 tell("ended")
 told.readline()
 os.write(write, b"\\n")
@@ -193,7 +193,7 @@ def test_a_full_disk_under_the_log_does_not_keep_lines_from_the_job_and_is_repor
 ) -> None:
     code = """
 with redirect_output(path, tee=True):
-    tell(*companion_pids())
+    tell(*sidecar_pids())
     for line in told:
         print(line, end="", flush=True)
         if line == "end\\n":

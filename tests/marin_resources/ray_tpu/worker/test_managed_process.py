@@ -10,7 +10,7 @@ import psutil
 import pytest
 from running import alive, wait_until
 
-from marin_resources.ray_tpu.worker.managed_process import KeptProcess
+from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
 
 FAMILY = """
 import os, subprocess, sys
@@ -34,9 +34,9 @@ child.wait()
 """A program with a child and a daemon of its own."""
 
 
-def started() -> tuple[KeptProcess, dict[str, int]]:
+def started() -> tuple[ManagedProcess, dict[str, int]]:
     lines: list[str] = []
-    process = KeptProcess([sys.executable, "-c", FAMILY], env={}, on_line=lines.append)
+    process = ManagedProcess([sys.executable, "-c", FAMILY], env={}, on_line=lines.append)
     wait_until(lambda: pids_in(lines).keys() == {"daemon", "child", "self"} and "child ready" in lines, "the family")
     return process, pids_in(lines)
 
@@ -64,7 +64,7 @@ def test_what_it_has_left_running_ends_when_it_ends_by_itself() -> None:
 def test_it_is_told_to_end_before_it_is_killed() -> None:
     lines: list[str] = []
     script = "import signal, sys, time; signal.signal(15, lambda *a: (print('bye', flush=True), sys.exit(3)));"
-    process = KeptProcess(
+    process = ManagedProcess(
         [sys.executable, "-c", f"{script} print('up', flush=True); time.sleep(600)"], env={}, on_line=lines.append
     )
     wait_until(lambda: "up" in lines, "the program")
@@ -73,7 +73,7 @@ def test_it_is_told_to_end_before_it_is_killed() -> None:
 
 
 def test_a_program_that_is_not_there_says_so() -> None:
-    process = KeptProcess(["/no/such/python", "-m", "vllm"], env={}, on_line=lambda line: None)
+    process = ManagedProcess(["/no/such/python", "-m", "vllm"], env={}, on_line=lambda line: None)
     assert process.ended.wait(10)
     assert process.exit_code == 127
     assert "No such file or directory: '/no/such/python'" in process.last_lines[-1]
@@ -82,8 +82,8 @@ def test_a_program_that_is_not_there_says_so() -> None:
 
 STEP = """
 import sys
-from marin_resources.ray_tpu.worker.managed_process import KeptProcess
-KeptProcess([sys.executable, "-c", {family!r}], env={{}}, on_line=lambda line: print(line, flush=True))
+from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
+ManagedProcess([sys.executable, "-c", {family!r}], env={{}}, on_line=lambda line: print(line, flush=True))
 sys.stdin.read()
 """
 

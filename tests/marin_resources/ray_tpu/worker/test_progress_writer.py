@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from marin_resources.ray_tpu.worker.progress_writer import PaceNotes, noted_pace
+from marin_resources.ray_tpu.worker.progress_writer import ProgressWriter, noted_pace
 from marin_resources.storage.files import write_bytes
-from marin_resources.storage.output.notes.progress import Pace, PaceError, read_pace, write_pace
+from marin_resources.storage.output.notes.progress import Progress, ProgressError, read_progress, write_progress
 from marin_resources.storage.paths import join
 
 
 def test_a_pace_is_read_as_it_was_noted_on_every_store(any_prefix: str) -> None:
     path = join(any_prefix, "raw/x")
-    assert read_pace(path, 1) is None
+    assert read_progress(path, 1) is None
     for pace in (
-        Pace(step=3, at="2026-01-01T00:00:00+00:00"),
-        Pace(step=9, at="2026-01-01T00:00:15", steps_per_s=0.4, of=20, numbers={"loss": 2.5}),
+        Progress(step=3, at="2026-01-01T00:00:00+00:00"),
+        Progress(step=9, at="2026-01-01T00:00:15", steps_per_s=0.4, of=20, numbers={"loss": 2.5}),
     ):
-        write_pace(path, 1, pace)
-        assert read_pace(path, 1) == pace
+        write_progress(path, 1, pace)
+        assert read_progress(path, 1) == pace
     write_bytes(join(path, ".marin/attempts/1.pace.json"), b"NONSENSE")
-    with pytest.raises(PaceError, match="It decides nothing; remove it"):
-        read_pace(path, 1)
+    with pytest.raises(ProgressError, match="It decides nothing; remove it"):
+        read_progress(path, 1)
 
 
 def test_the_speed_is_that_since_the_last_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    noted: list[Pace] = []
+    noted: list[Progress] = []
     now_s = 0.0
     monkeypatch.setattr("marin_resources.ray_tpu.worker.progress_writer.time.monotonic", lambda: now_s)
-    notes = PaceNotes(noted.append)
+    notes = ProgressWriter(noted.append)
     for step, now_s in ((100, 10.0), (110, 15.0), (110, 20.0), (130, 25.0), (120, 30.0)):  # noqa: B007
         notes.stepped(step)
         notes.note()
@@ -46,14 +46,14 @@ def test_a_function_that_reports_nothing_has_no_note_and_no_thread(disk_prefix: 
     with noted_pace(disk_prefix, 1) as notes:
         notes.note()
         assert notes._thread is None
-    assert read_pace(disk_prefix, 1) is None
+    assert read_progress(disk_prefix, 1) is None
 
 
 def test_a_store_that_fails_does_not_stop_the_function(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(pace: Pace) -> None:
+    def broken(pace: Progress) -> None:
         raise OSError("no space left")
 
-    notes = PaceNotes(broken)
+    notes = ProgressWriter(broken)
     notes.stepped(1)
     notes.note()
     notes.end()

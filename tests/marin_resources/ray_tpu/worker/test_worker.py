@@ -27,7 +27,7 @@ from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes.cost import cost_of
-from marin_resources.storage.output.notes.progress import read_pace
+from marin_resources.storage.output.notes.progress import read_progress
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.usage import used
@@ -78,13 +78,13 @@ def script(tmp_path: Path) -> Path:
         "    raise ValueError\n"
         "def step(config):\n"
         "    from marin_resources.progress import report_step\n"
-        "    from marin_resources.storage.output.notes.progress import read_pace\n"
+        "    from marin_resources.storage.output.notes.progress import read_progress\n"
         "    step, seen = 0, None\n"
         "    while seen is None or not seen.steps_per_s:\n"
         "        step += 1\n"
         "        report_step(step)\n"
         "        time.sleep(0.01)\n"
-        "        seen = read_pace(config['output_path'], 1)\n"
+        "        seen = read_progress(config['output_path'], 1)\n"
         "    return {'seen': seen.step}\n"
         "def hang(config):\n"
         "    print('hanging', flush=True)\n"
@@ -123,7 +123,7 @@ def test_steps_that_a_function_reports_are_noted_while_it_runs(
     monkeypatch.setattr(noted_pace, "FIRST_NOTE_S", 0.05)
     monkeypatch.setattr(noted_pace, "EVERY_S", 0.05)
     assert run(task_of(disk_prefix, f"{script}:step", timeout_s=60)).end is End.SUCCESS
-    pace = read_pace(Store(disk_prefix).locate(X), 1)
+    pace = read_progress(Store(disk_prefix).locate(X), 1)
     assert pace is not None
     assert pace.step >= record_of(disk_prefix)["result"]["seen"] > 1
 

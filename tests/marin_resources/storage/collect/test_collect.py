@@ -23,7 +23,7 @@ from marin_resources.storage.files import exists, names_below, read_json, remove
 from marin_resources.storage.output import attempts, status
 from marin_resources.storage.output.notes.collection import FOLDER, list_collected
 from marin_resources.storage.output.notes.history import FOLDER as HISTORY
-from marin_resources.storage.output.restore import bring_back
+from marin_resources.storage.output.restore import restore_output
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.paths import is_local, join
 
@@ -70,7 +70,7 @@ def test_a_collected_output_is_incomplete_until_it_is_brought_back(any_prefix: s
     assert (note.by, note.why, note.bytes) == ("tester", "a test", 4)
     assert list_marks(store.prefix) == []
     assert store.done_partitions(output()) == {}
-    assert bring_back(store, before.path)
+    assert restore_output(store, before.path)
     assert store.look([what])[what] == before
     assert list_collected(store.prefix) == []
     assert len(list_marks(store.prefix)) + len(store.done_partitions(output())) == 1
@@ -105,7 +105,7 @@ def test_a_purge_removes_everything_but_the_record(any_prefix: str) -> None:
     [kept] = names_below(join(store.prefix, HISTORY))
     assert kept.startswith("raw/x-abc123/")
     assert read_json(join(store.prefix, HISTORY, kept)) == record
-    assert not bring_back(store, path)
+    assert not restore_output(store, path)
     make(store)  # computed anew, from attempt 1
     assert store.look([X])[X].done
 
@@ -129,7 +129,7 @@ def test_an_output_with_another_one_inside_is_not_purged(disk_or_gcs_prefix: str
         purge(store, note)
     assert read(path, "data.txt") == "data"
     remove(join(path, "kept/.executor_status"))
-    assert bring_back(store, path)
+    assert restore_output(store, path)
 
 
 def on_stores(points: tuple[str, ...], quick: tuple[str, ...]) -> list[Any]:
@@ -155,7 +155,7 @@ def test_killed_while_it_collects_it_has_lost_nothing(
     assert done == (point != "status removed")
     if done:
         withdraw(store, X, TERMS)
-    assert bring_back(store, store.locate(X))
+    assert restore_output(store, store.locate(X))
     assert store.look([X])[X].done
     assert list_collected(store.prefix) == []
 
@@ -185,7 +185,7 @@ def test_after_a_purge_that_was_killed_a_run_has_the_whole_output(
     path = store.locate(X)
     withdraw(store, X, TERMS)
     die_in("purge", store, point)
-    back = bring_back(store, path)
+    back = restore_output(store, path)
     assert back == (point == "purge noted")
     if not back:
         held = claim(store, attempts.latest_attempt(path) + 1, resumable=resumable, stale=stale_lease(path))
@@ -209,7 +209,7 @@ def test_data_in_another_region_are_collected_and_removed_there(disk_or_gcs_pref
     store.publish(held, {"name": X.name}, {})
     note = withdraw(store, X, TERMS)
     assert not store.look([X])[X].done
-    assert bring_back(store, held.path)
+    assert restore_output(store, held.path)
     assert Store(region).look([X])[X].done
     note = withdraw(store, X, TERMS)
     purge(store, note)
@@ -228,7 +228,7 @@ def test_an_output_of_marin_comes_back_as_it_was(disk_or_gcs_prefix: str) -> Non
     write(path, "data.txt", "data")
     note = withdraw(store, one_output.output(_identity(record)), TERMS)
     assert status.read_status(path) is None
-    assert bring_back(store, path)
+    assert restore_output(store, path)
     assert json.loads(read(path, ".executor_info")) == record
     note = withdraw(store, one_output.output(_identity(record)), TERMS)
     purge(store, note)
@@ -255,7 +255,7 @@ def test_what_was_restored_and_collected_again_is_not_purged_by_an_earlier_look(
     """A reader may have begun in between, which that look has not seen."""
     store = made(disk_or_gcs_prefix)
     looked = withdraw(store, X, TERMS)
-    assert bring_back(store, store.locate(X))
+    assert restore_output(store, store.locate(X))
     again = withdraw(store, X, TERMS)
     with pytest.raises(KeptError, match="it was restored and collected again"):
         purge(store, looked)

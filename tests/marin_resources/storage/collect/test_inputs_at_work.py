@@ -15,7 +15,7 @@ from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.output import Output
 from marin_resources.ray_tpu.worker import run_task
 from marin_resources.storage.collect.errors import KeptError
-from marin_resources.storage.collect.invalidate import withdraw_for_again
+from marin_resources.storage.collect.invalidate import invalidate_output
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.files import exists, names_in
@@ -158,7 +158,7 @@ def test_what_an_attempt_reads_through_a_link_is_not_withdrawn(disk_prefix: str,
         READER, attempt=1, resumable=False, run_id=None, reads=[path.replace(store.prefix, str(link))]
     )
     with pytest.raises(KeptError, match="reads it"):
-        withdraw_for_again(store, X, by="me", why="to see")
+        invalidate_output(store, X, by="me", why="to see")
     assert store.look([X])[X].done
     held.lease.release()
 

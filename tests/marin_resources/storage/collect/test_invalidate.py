@@ -12,7 +12,7 @@ from one_output import X, claim, make, read, stale_lease, write
 from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
-from marin_resources.storage.collect.invalidate import withdraw_for_again
+from marin_resources.storage.collect.invalidate import invalidate_output
 from marin_resources.storage.completion.markers import list_marks
 from marin_resources.storage.files import exists, names_in
 from marin_resources.storage.output import attempts
@@ -22,15 +22,15 @@ from marin_resources.storage.paths import join
 WITHDRAW = """
 import sys
 from marin_resources.output import Output
-from marin_resources.storage.collect.invalidate import withdraw_for_again
+from marin_resources.storage.collect.invalidate import invalidate_output
 from marin_resources.storage.output.store import Store
 output = Output(name="raw/x", version="abc123", identity="a" * 64)
-withdraw_for_again(Store(sys.argv[1]), output, by="tester", why="forced")
+invalidate_output(Store(sys.argv[1]), output, by="tester", why="forced")
 """
 
 
 def withdraw(store: Store, what: Output = X) -> None:
-    withdraw_for_again(store, what, by="tester", why="forced")
+    invalidate_output(store, what, by="tester", why="forced")
 
 
 @pytest.mark.parametrize("resumable", [False, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from marin_resources.output import Output
-from marin_resources.storage.completion.partition_markers import Done
+from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.files import names_in, remove_folder, write_bytes
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join
@@ -55,7 +55,7 @@ def test_a_partition_that_is_computed_again_is_not_counted_until_it_is_complete(
     complete(store, "a", b"12345")
     found = store.done_partitions(WHOLE)
     assert set(found) == set(KEYS)
-    assert found["a"] == Done(files=1, bytes=5, finished_s=found["a"].finished_s)
+    assert found["a"] == CompletionMarker(files=1, bytes=5, finished_s=found["a"].finished_s)
 
 
 def test_another_identity_and_foreign_files_are_not_counted(store: Store) -> None:

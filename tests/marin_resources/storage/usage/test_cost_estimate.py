@@ -8,7 +8,7 @@ import pytest
 from fleets import use, write_catalogue
 
 from marin_resources.storage.output.notes.cost import RecordCost
-from marin_resources.storage.usage.cost_estimate import Bill, PriceList, bill_of, price_list
+from marin_resources.storage.usage.cost_estimate import CostEstimate, PriceList, bill_of, price_list
 from marin_resources.storage.usage.prices import VARIABLE
 
 HOUR_S = 3600.0
@@ -26,15 +26,15 @@ def chips(pool: str, **fields: str) -> RecordCost:
 
 
 def test_chips_cost_what_the_catalogue_says_and_else_the_declared_price(listed: PriceList) -> None:
-    assert bill_of(chips("tpu_v4_16", cluster="central"), listed) == Bill(dollars=16.0)
-    assert bill_of(chips("tpu_v4_16", dashboard="http://10.10.0.10:8265"), listed) == Bill(dollars=16.0)
-    assert bill_of(chips("tpu_v5p_64", cluster="east"), listed) == Bill(dollars=32.0)
-    assert bill_of(chips("tpu_v4_16"), PriceList(prices=listed.prices)) == Bill(dollars=24.0)
+    assert bill_of(chips("tpu_v4_16", cluster="central"), listed) == CostEstimate(dollars=16.0)
+    assert bill_of(chips("tpu_v4_16", dashboard="http://10.10.0.10:8265"), listed) == CostEstimate(dollars=16.0)
+    assert bill_of(chips("tpu_v5p_64", cluster="east"), listed) == CostEstimate(dollars=32.0)
+    assert bill_of(chips("tpu_v4_16"), PriceList(prices=listed.prices)) == CostEstimate(dollars=24.0)
 
 
 def test_cpus_cost_what_the_catalogue_says_of_their_cluster(listed: PriceList) -> None:
     cost = RecordCost(device_s=0, reserved_cpu_s=2 * HOUR_S, cpu_s=HOUR_S, cluster="central")
-    assert bill_of(cost, listed) == Bill(dollars=0.1)
+    assert bill_of(cost, listed) == CostEstimate(dollars=0.1)
 
 
 def test_what_has_no_price_says_why(listed: PriceList) -> None:
@@ -46,4 +46,4 @@ def test_what_has_no_price_says_why(listed: PriceList) -> None:
         (of_cpus, "no price of a CPU of the machine it ran on"),
         (RecordCost(device_s=0, reserved_cpu_s=1, cluster="east"), "no price of a CPU of the cluster 'east'"),
     ):
-        assert bill_of(cost, listed) == Bill(dollars=None, unknown=why)
+        assert bill_of(cost, listed) == CostEstimate(dollars=None, unknown=why)
