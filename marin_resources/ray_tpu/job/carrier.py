@@ -26,9 +26,9 @@ from marin_resources.ray_tpu.job.run_step import run_in_task
 from marin_resources.ray_tpu.ray_options import ray_options
 from marin_resources.ray_tpu.shards.connection import connect, task_environment
 from marin_resources.ray_tpu.shards.job_allocation import RAY_OUTPUT_VARIABLES
-from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
+from marin_resources.ray_tpu.worker.task_error import outcome_of_error
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.output.notes.job_notes import JobNote, add_ended, add_outcome, read_note

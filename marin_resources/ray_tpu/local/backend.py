@@ -32,9 +32,9 @@ from marin_resources.ray_tpu.ray_options import (
 )
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
-from marin_resources.ray_tpu.task_error import outcome_of_error
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
+from marin_resources.ray_tpu.worker.task_error import outcome_of_error
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes.job_notes import first_free_attempt
 from marin_resources.wire.config_json import references_in
