@@ -3,7 +3,7 @@
 Its authentication is disabled explicitly, so an existing token file has no effect; it listens on loopback alone, and no
 other user may enter the folder of its files. Of Ray's daemons it has those that
 run tasks. The dashboard's server, the autoscaler's monitor and the reader of the workers' logs are left out: nobody
-reads what they offer. So is the dashboard's agent of its node: lean_agent.py takes its place. The node waits for no
+reads what they offer. So is the dashboard's agent of its node: agent_stub.py takes its place. The node waits for no
 agent, as it knows where that of runtime environments will listen. A start takes 7.6 s as Ray does it, and 0.9 s so
 (two cores).
 """
