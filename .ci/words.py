@@ -38,6 +38,7 @@ ROOMS = (
     "marin_resources/ray_tpu/worker",
     "marin_resources/storage",
     "marin_resources/wire",
+    "marin_sensors",
 )
 """Rooms without any of these words."""
 ALL = ("marin_assets", "marin_resources", "marin_sensors", "infra", "deploy", "docs", "SECURITY.md")

@@ -1,4 +1,4 @@
-"""A sensor that watches what a prefix has cost, and posts a message when a budget is spent.
+"""A sensor that watches the costs of a prefix, and reports when a budget is spent.
 
     from marin_sensors.budget import budget
 
@@ -97,22 +97,24 @@ def budget(
         try:
             prefix = normalize_prefix(default_prefix())
             reader = readers.setdefault(prefix, UsageReader(prefix=prefix))
-            found, prices = reader.used(began, now), declared_prices()
+            attempts, prices = reader.used(began, now), declared_prices()
         except MarinError as error:
             return dg.SkipReason(str(error))
-        spendings = [spending_of(what, limit, found, prices) for what, limit in limits.items()]
+        spendings = [spending_of(limit_name, limit, attempts, prices) for limit_name, limit in limits.items()]
         before = Reported.parse(context.cursor, context.log.warning)
         messages = list(_messages(name, every, began, spendings, tell_at, channel))
         for message in messages:
             context.log.warning(f"{message.title}. {message.sentence}")
-        sent = channel.send(before.told, messages, now_s)
-        reported = replace(before.after({each.id: each.title for each in messages}, now_s), told=sent.told)
+        delivery = channel.send(before.sent, messages, now_s)
+        reported = replace(before.after({message.id: message.title for message in messages}, now_s), sent=delivery.sent)
         context.update_cursor(reported.text())
-        sent.require()
-        parts = [f"{label_of(every, began)}: {'; '.join(each.describe() for each in spendings)}."]
-        parts += [_unused(what, context, found) for what in limits]
-        parts.append(_unpriced(prices, found) if DOLLARS in limits else "")
-        return dg.SkipReason(" ".join(filter(None, (*parts, reported.last and reported.sentence(), sent.sentence()))))
+        delivery.require()
+        parts = [f"{label_of(every, began)}: {'; '.join(spending.describe() for spending in spendings)}."]
+        parts += [_unused(limit_name, context, attempts) for limit_name in limits]
+        parts.append(_unpriced(prices, attempts) if DOLLARS in limits else "")
+        return dg.SkipReason(
+            " ".join(filter(None, (*parts, reported.last and reported.sentence(), delivery.sentence())))
+        )
 
     return sensor
 
@@ -121,56 +123,60 @@ def _limits(
     name: str, device_hours: Mapping[str, float], dollars: float | None, transferred_gb: float | None
 ) -> dict[str, float]:
     others = {DOLLARS: dollars, TRANSFERS: transferred_gb}
-    limits = {**device_hours, **{what: limit for what, limit in others.items() if limit is not None}}
+    limits = {**device_hours, **{limit_name: limit for limit_name, limit in others.items() if limit is not None}}
     if not limits:
         raise ValueError(f"The budget {name!r} has no limit. Give it device_hours={{'gpu_H100': 500}}, for example.")
-    for what, limit in limits.items():
-        argument = {TRANSFERS: "transferred_gb", DOLLARS: "dollars"}.get(what, f"device_hours[{what!r}]")
+    for limit_name, limit in limits.items():
+        argument = {TRANSFERS: "transferred_gb", DOLLARS: "dollars"}.get(limit_name, f"device_hours[{limit_name!r}]")
         _require_positive(name, argument, limit)
     return limits
 
 
 def _described(limits: Mapping[str, float]) -> str:
-    return ", ".join(f"{limit:,g} {unit_of(what)} of {what}" for what, limit in limits.items())
+    return ", ".join(f"{limit:,g} {unit_of(limit_name)} of {limit_name}" for limit_name, limit in limits.items())
 
 
-def _require_positive(name: str, what: str, value: object) -> None:
+def _require_positive(name: str, argument: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"The budget {name!r} has {what}={value!r}, expected a positive number.")
+        raise ValueError(f"The budget {name!r} has {argument}={value!r}, expected a positive number.")
 
 
 def _messages(
     name: str, every: Period, began: datetime, spendings: Sequence[Spending], tell_at: Sequence[float], channel: Channel
 ) -> Iterator[Message]:
     """A message for the largest share of each limit that is spent."""
-    for each in spendings:
-        reached = [share for share in tell_at if each.spent >= share * each.limit]
+    for spending in spendings:
+        reached = [share for share in tell_at if spending.spent >= share * spending.limit]
         if not reached:
             continue
         share = max(reached)
-        largest = ", ".join(f"{step} {amount:,.1f}" for step, amount in each.steps[:LARGEST])
-        running = f" Attempts under way: {each.running}." if each.running else ""
+        largest = ", ".join(f"{step} {amount:,.1f}" for step, amount in spending.steps[:LARGEST])
+        running = f" Attempts under way: {spending.running}." if spending.running else ""
         yield channel.message(
-            f"{name} {began:%Y-%m-%d} {each.name} {share:g}",
-            f"Budget {name!r}: {each.spent / each.limit:.0%} of {each.name} spent",
-            f"{label_of(every, began)}: {each.describe()}. The largest: {largest}.{running}",
-            run_id=each.run_id,
+            f"{name} {began:%Y-%m-%d} {spending.name} {share:g}",
+            f"Budget {name!r}: {spending.spent / spending.limit:.0%} of {spending.name} spent",
+            f"{label_of(every, began)}: {spending.describe()}. The largest: {largest}.{running}",
+            run_id=spending.run_id,
         )
 
 
-def _unused(what: str, context: dg.SensorEvaluationContext, found: Sequence[Used]) -> str:
+def _unused(limit_name: str, context: dg.SensorEvaluationContext, attempts: Sequence[Used]) -> str:
     """A sentence about a pool that nobody uses and no asset is in, which may be misspelled."""
-    if what in (TRANSFERS, DOLLARS) or any(each.entry.pool == what for each in found) or context.repository_def is None:
+    if (
+        limit_name in (TRANSFERS, DOLLARS)
+        or any(attempt.entry.pool == limit_name for attempt in attempts)
+        or context.repository_def is None
+    ):
         return ""
     graph = context.repository_def.asset_graph
-    known = sorted({pool for key in graph.materializable_asset_keys for pool in graph.get(key).pools or ()})
-    if what in known:
+    pools = sorted({pool for key in graph.materializable_asset_keys for pool in graph.get(key).pools or ()})
+    if limit_name in pools:
         return ""
-    return f"No asset is in the pool {what!r}: {f'the pools are {known}' if known else 'none has a device'}."
+    return f"No asset is in the pool {limit_name!r}: {f'the pools are {pools}' if pools else 'none has a device'}."
 
 
-def _unpriced(prices: Prices, found: Sequence[Used]) -> str:
+def _unpriced(prices: Prices, attempts: Sequence[Used]) -> str:
     """A sentence about hours that the limit in dollars does not count."""
-    if not (pools := prices.cost(hours_by_pool(found)).unpriced):
+    if not (pools := prices.cost(hours_by_pool(attempts)).unpriced):
         return ""
     return f"No price is declared for {', '.join(pools)}: without {PRICES}, the dollars lack these hours."

@@ -1,13 +1,13 @@
-"""A schedule that computes a whole experiment again, at a tiny scale, to see that it still can be made.
+"""A schedule that computes a whole experiment again, at a tiny scale, to check that it still can be computed.
 
     from marin_sensors.canary import canary
 
     every_morning = canary(cron="0 5 * * *", start=True)
 
-Each run makes the experiment below a prefix of its own, `<MARIN_PREFIX>/canary/<time>-<run>`, on the cluster of the
+Each run computes the experiment below a prefix of its own, `<MARIN_PREFIX>/canary/<time>-<run>`, on the cluster of the
 deployment, with a Dagster home of its own: no asset's page shows its outputs. Then it runs the experiment a second
 time, which must compute nothing. If both hold, the folder is removed. If not, the run fails, the folder is kept, and
-the sensor `failures` posts it. While the last canary is in progress, none is started.
+the sensor `failures` reports it to the webhook. While the last canary is in progress, none is started.
 """
 
 import re
@@ -29,7 +29,7 @@ TINY = ("--scale", "tiny")
 FOLDER = "canary"
 """Below the prefix."""
 NAME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-[0-9a-f]{8}")
-"""Of the folder of one canary: its time, UTC, and its run."""
+"""The folder name of one canary: its time, UTC, and its run."""
 NO_RETRY = {"dagster/retry_on_asset_or_op_failure": "false"}
 """A canary that failed is not tried again: the first failure is the news."""
 SHOWN_LINES = 20
@@ -45,7 +45,7 @@ def canary(
     timeout_s: float = 3600,
     start: bool = False,
 ) -> dg.ScheduleDefinition:
-    """A schedule named `name` whose job computes an experiment, twice.
+    """A schedule named `name` whose job computes an experiment twice, from nothing.
 
     cron         when: "0 5 * * *" is every morning at five, in the time zone
     module       of the experiment: a module that ends in executor_main(…)
@@ -117,15 +117,15 @@ def remove_canary(prefix: str, folder: str) -> None:
 
 
 def _wrong(ended: Ended, timeout_s: float) -> str:
-    """What is wrong with either run, as the rest of a sentence; empty if nothing is."""
+    """The problem of either run, as the rest of a sentence; empty if it has none."""
     last = next((line for line in reversed(ended.last_lines) if line), "")
-    said = f" Its last line: {last}" if last else ""
+    last_line = f" Its last line: {last}" if last else ""
     if ended.code is None:
-        return f"had not ended after {timeout_s:g} s, and was stopped.{said}"
+        return f"had not ended after {timeout_s:g} s, and was stopped.{last_line}"
     if ended.code:
-        return f"ended with exit code {ended.code} after {ended.took_s:.0f} s.{said}"
+        return f"ended with exit code {ended.code} after {ended.took_s:.0f} s.{last_line}"
     if ended.computed is None:
-        return f"printed no counts, expected a module that ends in executor_main(…).{said}"
+        return f"printed no counts, expected a module that ends in executor_main(…).{last_line}"
     return ""
 
 
@@ -136,8 +136,8 @@ def _wrong_at_first(ended: Ended) -> str:
 def _wrong_again(ended: Ended) -> str:
     if not ended.computed:
         return ""
-    some = "an output" if ended.computed == 1 else f"{ended.computed} outputs"
-    return f"computed {some} that the first had completed, expected none: complete outputs are not reused."
+    outputs = "an output" if ended.computed == 1 else f"{ended.computed} outputs"
+    return f"computed {outputs} that the first had completed, expected none: complete outputs are not reused."
 
 
 def _failure(sentence: str, lines: Sequence[str]) -> dg.Failure:

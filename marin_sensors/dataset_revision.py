@@ -1,4 +1,4 @@
-"""A sensor on a dataset of somebody else: each new revision is announced, and, if asked to, becomes a partition.
+"""A sensor on a dataset of somebody else: each new revision is announced, and becomes a partition if one is requested.
 
     from marin_sensors.dataset_revision import dataset_revision
 
@@ -72,82 +72,82 @@ def dataset_revision(
         if wrong := run_requests.misfit(context, keys, partitions):
             return dg.SkipReason(wrong)
         try:
-            known, found = _Known.parse(context.cursor), revision_of(source)
+            cursor, revision = _Cursor.parse(context.cursor), revision_of(source)
         except RevisionError as error:
             return dg.SkipReason(str(error))
-        if keys and (wrong := run_requests.refused(context, partitions, found.key)):
+        if keys and (wrong := run_requests.refused(context, partitions, revision.key)):
             return dg.SkipReason(wrong)
-        known, is_new = known.after(found)
-        sentence = f"{source} has a new revision: {found.phrase}."
+        cursor, is_new = cursor.after(revision)
+        sentence = f"{source} has a new revision: {revision.phrase}."
         messages = []
-        if known.before:  # the first revision that is seen is no news
-            messages.append(channel.message(f"{known.before}->{known.key}", "A dataset has changed", sentence))
-        sent = channel.send(known.told, messages, time.time())
-        sent.require()
-        summary = f"{source} is at {found.phrase}, seen first at {known.since}."
+        if cursor.before:  # the first revision that is seen is no news
+            messages.append(channel.message(f"{cursor.before}->{cursor.key}", "A dataset has changed", sentence))
+        delivery = channel.send(cursor.sent, messages, time.time())
+        delivery.require()
+        summary = f"{source} is at {revision.phrase}, seen first at {cursor.since}."
         if is_new:
             context.log.info(sentence)
         requests = lost.request_again(context, name, partitions, keys) if keys else []
         if is_new and keys:
-            requests.append(_request(name, found, keys))
+            requests.append(_request(name, revision, keys))
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None if requests else " ".join(filter(None, (summary, sent.sentence()))),
-            cursor=replace(known, told=sent.told).text(),
+            skip_reason=None if requests else " ".join(filter(None, (summary, delivery.sentence()))),
+            cursor=replace(cursor, sent=delivery.sent).text(),
             dynamic_partitions_requests=(
-                [dg.AddDynamicPartitionsRequest(partitions, [found.key])] if is_new and keys else []
+                [dg.AddDynamicPartitionsRequest(partitions, [revision.key])] if is_new and keys else []
             ),
             asset_events=(
-                [dg.AssetObservation(keys[0], partition=found.key, description=sentence)] if is_new and keys else []
+                [dg.AssetObservation(keys[0], partition=revision.key, description=sentence)] if is_new and keys else []
             ),
         )
 
     return sensor
 
 
-def _request(name: str, found: Revision, keys: Sequence[dg.AssetKey]) -> dg.RunRequest:
+def _request(name: str, revision: Revision, keys: Sequence[dg.AssetKey]) -> dg.RunRequest:
     return dg.RunRequest(
-        run_key=f"{name}: {found.key}",
+        run_key=f"{name}: {revision.key}",
         asset_selection=list(keys),
-        partition_key=found.key,
-        tags={"marin/revision": found.key, **lost.tags_of(name)},
+        partition_key=revision.key,
+        tags={"marin/revision": revision.key, **lost.tags_of(name)},
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Known:
+class _Cursor:
     """The sensor's cursor."""
 
     key: str = ""
-    """Of the revision that was seen last."""
+    """The key of the revision that was seen last."""
     before: str = ""
-    """Of the one before it."""
+    """The key of the revision before it."""
     since: str = ""
     """When it was first seen, in UTC by this machine's clock."""
-    told: SentMessages = field(default_factory=SentMessages)
+    sent: SentMessages = field(default_factory=SentMessages)
 
     @classmethod
-    def parse(cls, text: str | None) -> _Known:
+    def parse(cls, text: str | None) -> _Cursor:
         """Raises RevisionError for a text that is no cursor of this sensor."""
         if not text:
             return cls()
         try:
-            found = json.loads(text)
-            told = SentMessages.parse(json.dumps(found["told"]))
-            return cls(key=found["key"], before=found["before"], since=found["since"], told=told)
+            fields = json.loads(text)
+            sent = SentMessages.parse(json.dumps(fields["told"]))
+            return cls(key=fields["key"], before=fields["before"], since=fields["since"], sent=sent)
         except (ValueError, KeyError, TypeError):
             raise RevisionError(
                 f"The cursor {text!r:.100} is none of this sensor. Reset it: a revision that was made is reused."
             ) from None
 
-    def after(self, found: Revision) -> tuple[_Known, bool]:
-        """What is known after this revision was seen, and whether it is a new one."""
-        if found.key == self.key:
+    def after(self, revision: Revision) -> tuple[_Cursor, bool]:
+        """The cursor after this revision was seen, and whether the revision is new."""
+        if revision.key == self.key:
             return self, False
         now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        return replace(self, key=found.key, before=self.key, since=now), True
+        return replace(self, key=revision.key, before=self.key, since=now), True
 
     def text(self) -> str:
         return json.dumps(
-            {"key": self.key, "before": self.before, "since": self.since, "told": json.loads(self.told.text())}
+            {"key": self.key, "before": self.before, "since": self.since, "told": json.loads(self.sent.text())}
         )

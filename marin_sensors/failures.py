@@ -1,12 +1,12 @@
-"""A sensor that posts what broke to a webhook: a run that failed, a check that no longer holds.
+"""A sensor that posts failures to a webhook: a run that failed, a check that no longer holds.
 
     from marin_sensors.failures import failures
 
-    broke = failures("failures", webhook_env="MARIN_WEBHOOK_URL", ui="https://dagster.example.org")
+    on_failure = failures("failures", webhook_env="MARIN_WEBHOOK_URL", ui="https://dagster.example.org")
 
 The message has the sentence of the failure, the step, the last lines of its traceback, and a link. Each is sent once;
 more than three at a time are one message, and an hour has at most `per_hour`. A webhook that is down is tried again by
-the next tick. What happened before the sensor was switched on is not reported.
+the next tick. Failures before the sensor was switched on are not sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from marin_sensors.webhook.outbox import SentMessages
 from marin_sensors.webhook.reported import Reported
 
 LOOK_BACK_S = 3600.0
-"""Runs that ended longer before the last tick that reported all are not looked at again."""
+"""Runs that ended longer before the last tick that sent everything are not looked at again."""
 TRIED_AGAIN_S = 300.0
 """Dagster's daemon launches a run again within seconds. One that it has not by then, it cannot."""
 PROBLEM = "A run failed"
@@ -65,37 +65,37 @@ def failures(
         if not channel.is_configured:
             return dg.SkipReason(f"No webhook is configured. Set {webhook_env} to its address.")
         before = Reported.parse(context.cursor, context.log.warning)
-        if not before.told.since_s:
+        if not before.sent.since_s:
             began = SentMessages(since_s=now_s, ids=tuple(_failing_checks(context)))
-            context.update_cursor(Reported(keys=frozenset(began.ids), told=began).text())
+            context.update_cursor(Reported(keys=frozenset(began.ids), sent=began).text())
             return dg.SkipReason("It reports what breaks from now on.")
-        told = before.told
-        broke = [*_failed_runs(context, told, channel, now_s), *_failed_checks(context, channel)]
-        sent = channel.send(told, broke, now_s)
-        told = sent.told
-        if sent.everything:
-            told = replace(told, since_s=max(told.since_s, now_s - LOOK_BACK_S))
-        reported = replace(before.after({each.id: each.title for each in broke}, now_s), told=told)
+        sent = before.sent
+        broke = [*_failed_runs(context, sent, channel, now_s), *_failed_checks(context, channel)]
+        delivery = channel.send(sent, broke, now_s)
+        sent = delivery.sent
+        if delivery.everything:
+            sent = replace(sent, since_s=max(sent.since_s, now_s - LOOK_BACK_S))
+        reported = replace(before.after({message.id: message.title for message in broke}, now_s), sent=sent)
         context.update_cursor(reported.text())
-        sent.require()
-        return dg.SkipReason(sent.sentence() or reported.sentence())
+        delivery.require()
+        return dg.SkipReason(delivery.sentence() or reported.sentence())
 
     return sensor
 
 
 def _failed_runs(
-    context: dg.SensorEvaluationContext, told: SentMessages, channel: Channel, now_s: float
+    context: dg.SensorEvaluationContext, sent: SentMessages, channel: Channel, now_s: float
 ) -> Iterator[Message]:
     """A message for each run that has failed since the sensor began, and is not tried again; the oldest first."""
     records = context.instance.get_run_records(
-        dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(told.since_s, UTC)),
+        dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(sent.since_s, UTC)),
         order_by="update_timestamp",
         ascending=True,
     )
-    known = frozenset(told.ids)
+    sent_ids = frozenset(sent.ids)
     for record in records:
         run = record.dagster_run
-        if run.run_id in known or _is_tried_again(record, now_s):
+        if run.run_id in sent_ids or _is_tried_again(record, now_s):
             continue
         why = read_failed_run(context.instance, run.run_id)
         title = f"{PROBLEM}: {', '.join(why.steps) or run.job_name}"

@@ -1,6 +1,6 @@
 """The sensors, schedules and assets in `deployed/`. A file that does not import is left out with a sentence; no other.
 
-An asset there is not a step's: it is what a schedule materializes, such as a report."""
+An asset of such a file is not a step's: a schedule materializes it, such as a report."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def load_deployed(steps: Collection[dg.AssetKey] = ()) -> Deployed:
 
 @dataclass(frozen=True, kw_only=True)
 class _Own:
-    """What a file brings."""
+    """The definitions of a file."""
 
     sensors: dict[str, dg.SensorDefinition]
     schedules: dict[str, dg.ScheduleDefinition]
@@ -86,6 +86,6 @@ def _names(keys: Collection[dg.AssetKey]) -> set[str]:
     return {key.to_user_string() for key in keys}
 
 
-def _refuse_taken(known: Collection[str], own: Collection[str], who: str) -> None:
-    if taken := sorted(set(known) & set(own)):
-        raise ValueError(f"{who} {taken[0]!r} too. Rename one of them")
+def _refuse_taken(taken_names: Collection[str], own: Collection[str], owner: str) -> None:
+    if taken := sorted(set(taken_names) & set(own)):
+        raise ValueError(f"{owner} {taken[0]!r} too. Rename one of them")

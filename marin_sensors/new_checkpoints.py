@@ -86,8 +86,8 @@ def new_checkpoints(
             memory = Memory(store.prefix, f"{name}-{output.version}")
             cursor = _cursor(context.cursor, output)
             watch = _watch(join(store.data_path(output), EXPORTS), at_most)
-            known = context.instance.get_dynamic_partitions(partitions)
-            tick = look(watch, memory, cursor, time.time(), known)
+            partition_keys = context.instance.get_dynamic_partitions(partitions)
+            tick = look(watch, memory, cursor, time.time(), partition_keys)
         except (MarinError, dg.Failure) as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)
@@ -134,12 +134,12 @@ def _watch(path: str, at_most: int) -> Watch:
 
 
 def _cursor(text: str | None, output: Output) -> Cursor:
-    """Where the last look ended; a new one for another version of the training. Raises ListingError."""
+    """The cursor of the last look; a new one for another version of the training. Raises ListingError."""
     if not text:
         return Cursor()
     try:
-        found: dict[str, Any] = json.loads(text)
-        version, look = found["version"], found["look"]
+        fields: dict[str, Any] = json.loads(text)
+        version, look = fields["version"], fields["look"]
     except (ValueError, KeyError, TypeError):
         raise ListingError(
             f"The cursor {text!r:.100} is none of this sensor. Reset it: checkpoints that were evaluated are reused."

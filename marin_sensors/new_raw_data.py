@@ -112,8 +112,8 @@ def new_raw_data(
         is_busy = runs == "together" and in_progress(context.instance, SENSOR, name)
         now = replace(watch, waits="the run of earlier ones is in progress") if is_busy else watch
         try:
-            known = context.instance.get_dynamic_partitions(partitions)
-            tick = look(now, memory, Cursor.parse(context.cursor), time.time(), known)
+            partition_keys = context.instance.get_dynamic_partitions(partitions)
+            tick = look(now, memory, Cursor.parse(context.cursor), time.time(), partition_keys)
         except MarinError as error:
             return dg.SkipReason(str(error))
         run_requests.log(context, tick)
@@ -133,13 +133,13 @@ def _runs_together(
 ) -> Iterator[dg.RunRequest]:
     """A run for each range of what was taken; several if the set had some of the keys before, or a run takes fewer."""
     assert context.repository_def is not None
-    there = context.instance.get_dynamic_partitions(partitions)
-    known = list(dict.fromkeys([*there, *(each.key for each in taken)]))
-    wanted = {each.key for each in taken}
-    backwards = {key: tuple(keys) for key in reversed(known) if key in wanted}
-    for some, _ in reversed(list(ranges_of(context.repository_def.asset_graph, known, backwards))):
+    existing = context.instance.get_dynamic_partitions(partitions)
+    partition_keys = list(dict.fromkeys([*existing, *(drop.key for drop in taken)]))
+    taken_keys = {drop.key for drop in taken}
+    backwards = {key: tuple(keys) for key in reversed(partition_keys) if key in taken_keys}
+    for chunk, _ in reversed(list(ranges_of(context.repository_def.asset_graph, partition_keys, backwards))):
         yield dg.RunRequest(
-            run_key=f"{name}: {some[0]}...{some[-1]}",
+            run_key=f"{name}: {chunk[0]}...{chunk[-1]}",
             asset_selection=list(keys),
-            tags={**range_tags(some), **lost.tags_of(name)},
+            tags={**range_tags(chunk), **lost.tags_of(name)},
         )

@@ -1,4 +1,4 @@
-"""A schedule that makes, every night, the partitions that are not complete: the newest first, and not too many.
+"""A schedule that materializes, every night, the partitions that are not complete: the newest first, within caps.
 
     from marin_sensors.nightly_backfill import nightly_backfill
 
@@ -6,8 +6,8 @@
         "nightly", ["drops/raw", "drops/judged"], cron="0 2 * * *", cap=200, cap_per_pool={"gpu_H100": 20}
     )
 
-It looks at the store, not at Dagster's history: a partition is made if its output at the step's present version is not
-complete, so also after a change of the step. It is left out while somebody computes it, and after it has failed
+It looks at the store, not at Dagster's history: a partition is requested if its output at the step's present version is
+not complete, so also after a change of the step. It is left out while somebody computes it, and after it has failed
 `max_failures` times in a row. While runs of the last night are in progress, nothing is added. *Test schedule* in
 Dagster's UI shows what it would request, and requests nothing.
 """
@@ -34,7 +34,7 @@ from marin_sensors.runs.partition_ranges import key_of_dimension, range_tags, ra
 
 @dataclass(frozen=True, kw_only=True)
 class Caps:
-    """What a night may take at most."""
+    """The limits of one night."""
 
     partitions: int
     in_pool: Mapping[str, int]
@@ -45,13 +45,13 @@ class Caps:
 
 @dataclass(frozen=True, kw_only=True)
 class Night:
-    """What is to be made."""
+    """The partitions to materialize."""
 
-    known: Sequence[str]
+    keys: Sequence[str]
     """All keys of the set, the oldest first."""
     partitions: Mapping[str, tuple[dg.AssetKey, ...]]
     """Partition key -> the assets that lack it, the newest first."""
-    left: int
+    remaining: int
     """Partitions beyond the caps."""
     failing: Mapping[str, int]
     """Partition key -> failures in a row, of those that are left out for them."""
@@ -104,13 +104,15 @@ def nightly_backfill(
             return dg.SkipReason(str(error))
         for partition, failures in night.failing.items():
             context.log.warning(f"{partition!r} is left out: it has failed {failures} times in a row.")
-        if not night.partitions and night.left:
-            return dg.SkipReason(f"{night.left} partitions are not complete, and the caps let none of them be made.")
+        if not night.partitions and night.remaining:
+            return dg.SkipReason(
+                f"{night.remaining} partitions are not complete, and the caps let none of them be made."
+            )
         if not night.partitions:
             left_out = f" {len(night.failing)} that fail again and again are left out." if night.failing else ""
             return dg.SkipReason(f"All partitions are complete or being computed.{left_out}")
         context.log.info(
-            f"{len(night.partitions)} partitions, {night.left} more another night: {', '.join(night.partitions)}"
+            f"{len(night.partitions)} partitions, {night.remaining} more another night: {', '.join(night.partitions)}"
         )
         return list(_requests(context, night, name))
 
@@ -118,35 +120,35 @@ def nightly_backfill(
 
 
 def night_of(context: dg.ScheduleEvaluationContext, store: Store, keys: Sequence[dg.AssetKey], caps: Caps) -> Night:
-    """What is to be made now. Raises UnavailableError and ControlFileError; dg.Failure for an asset without a path."""
+    """The partitions to request. Raises UnavailableError and ControlFileError; dg.Failure for an asset without path."""
     partitions, pools = _partitions(context, keys), _pools(context, keys, caps)
-    known = partitions.get_partition_keys(
+    partition_keys = partitions.get_partition_keys(
         current_time=context.scheduled_execution_time, dynamic_partitions_store=context.instance
     )
-    there = frozenset(known)
-    wanted: dict[str, list[dg.AssetKey]] = {}
+    existing = frozenset(partition_keys)
+    lacking: dict[str, list[dg.AssetKey]] = {}
     failing: dict[str, int] = {}
     for key in keys:
         whole = output_of_asset(context.repository_def.asset_graph, key)
-        for each in states_of_partitions(store, whole, known):
-            if each.state not in UNFINISHED or each.key not in there:
+        for partition_state in states_of_partitions(store, whole, partition_keys):
+            if partition_state.state not in UNFINISHED or partition_state.key not in existing:
                 continue
             failures = 0
-            if each.state is State.FAILED:
-                failures = failures_in_a_row(store.locate(whole.at(each.key)), caps.failures)
+            if partition_state.state is State.FAILED:
+                failures = failures_in_a_row(store.locate(whole.at(partition_state.key)), caps.failures)
             if failures >= caps.failures:
-                failing[each.key] = failures
+                failing[partition_state.key] = failures
             else:
-                wanted.setdefault(each.key, []).append(key)
-    newest = [each for each in _newest_first(partitions, known) if each in wanted and each not in failing]
+                lacking.setdefault(partition_state.key, []).append(key)
+    newest = [key for key in _newest_first(partitions, partition_keys) if key in lacking and key not in failing]
     chosen: dict[str, tuple[dg.AssetKey, ...]] = {}
     taken = Counter[str]()
     for partition in newest:
-        used = {pool for key in wanted[partition] for pool in pools[key]}
+        used = {pool for key in lacking[partition] for pool in pools[key]}
         if len(chosen) < caps.partitions and all(taken[pool] < caps.in_pool.get(pool, math.inf) for pool in used):
-            chosen[partition] = tuple(wanted[partition])
+            chosen[partition] = tuple(lacking[partition])
             taken.update(used)
-    return Night(known=known, partitions=chosen, left=len(newest) - len(chosen), failing=failing)
+    return Night(keys=partition_keys, partitions=chosen, remaining=len(newest) - len(chosen), failing=failing)
 
 
 def _pools(
@@ -154,11 +156,11 @@ def _pools(
 ) -> dict[dg.AssetKey, frozenset[str]]:
     """The pools of each asset. Raises dg.Failure for a cap of a pool that none of them is in."""
     pools = {key: frozenset(context.repository_def.asset_graph.get(key).pools or ()) for key in keys}
-    known = sorted(frozenset[str]().union(*pools.values()))
+    names = sorted(frozenset[str]().union(*pools.values()))
     for pool in caps.in_pool:
-        if pool not in known:
+        if pool not in names:
             raise dg.Failure(
-                f"The schedule has a cap for the pool {pool!r}, expected one of its assets' pools: {known}. Correct it."
+                f"The schedule has a cap for the pool {pool!r}, expected one of its assets' pools: {names}. Correct it."
             )
     return pools
 
@@ -168,9 +170,9 @@ def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKe
     for key in keys:
         if not context.repository_def.asset_graph.has(key):
             raise dg.Failure(f"Asset {key.to_user_string()!r} is not in the code location. Correct the schedule.")
-    found = {key: context.repository_def.asset_graph.get(key).partitions_def for key in keys}
-    first, partitions = next(iter(found.items()))
-    for key, other in found.items():
+    sets = {key: context.repository_def.asset_graph.get(key).partitions_def for key in keys}
+    first, partitions = next(iter(sets.items()))
+    for key, other in sets.items():
         if other is None:
             raise dg.Failure(f"Asset {key.to_user_string()!r} has no partitions. Leave it out of the schedule.")
         if other != partitions:
@@ -182,12 +184,12 @@ def _partitions(context: dg.ScheduleEvaluationContext, keys: Sequence[dg.AssetKe
     return partitions
 
 
-def _newest_first(partitions: dg.PartitionsDefinition, known: Sequence[str]) -> Sequence[str]:
+def _newest_first(partitions: dg.PartitionsDefinition, partition_keys: Sequence[str]) -> Sequence[str]:
     """The keys by age: of a product with windows of time, those of the last window first."""
-    backwards = list(reversed(known))
+    backwards = list(reversed(partition_keys))
     dimensions = partitions.partitions_defs if isinstance(partitions, dg.MultiPartitionsDefinition) else ()
-    in_time = (isinstance(each.partitions_def, dg.TimeWindowPartitionsDefinition) for each in dimensions)
-    number = next((number for number, found in enumerate(in_time) if found), None)
+    in_time = (isinstance(dimension.partitions_def, dg.TimeWindowPartitionsDefinition) for dimension in dimensions)
+    number = next((number for number, is_time in enumerate(in_time) if is_time), None)
     if number is None:
         return backwards
     return sorted(backwards, key=lambda key: key_of_dimension(key, number), reverse=True)  # keys of windows sort so
@@ -198,11 +200,11 @@ def _requests(context: dg.ScheduleEvaluationContext, night: Night, name: str) ->
     at = f"{context.scheduled_execution_time:%Y-%m-%d %H:%M}"
     graph = context.repository_def.asset_graph
     age = {key: number for number, key in enumerate(night.partitions)}
-    backwards = {key: night.partitions[key] for key in reversed(night.known) if key in age}
-    found = sorted(ranges_of(graph, night.known, backwards), key=lambda each: min(age[key] for key in each[0]))
-    for some, assets in found:
+    backwards = {key: night.partitions[key] for key in reversed(night.keys) if key in age}
+    ranges = sorted(ranges_of(graph, night.keys, backwards), key=lambda chunk: min(age[key] for key in chunk[0]))
+    for chunk, assets in ranges:
         yield dg.RunRequest(
-            run_key=f"{name} {at}: {some[0]}...{some[-1]}",
+            run_key=f"{name} {at}: {chunk[0]}...{chunk[-1]}",
             asset_selection=list(assets),
-            tags={SCHEDULE: name, **range_tags(some)},
+            tags={SCHEDULE: name, **range_tags(chunk)},
         )

@@ -1,5 +1,5 @@
 """A sensor that reports jobs on the Ray cluster that no run waits for, runs whose job does not exist, jobs that wait
-too long for a machine, and steps whose worker was lost and that continue.
+too long for a machine, and steps that continue after their worker was lost.
 
     from marin_sensors.orphaned_jobs import orphaned_jobs
 
@@ -113,8 +113,8 @@ def _runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> dict[str, Run
     }
     rest = sorted(set(run_ids) - records.keys())
     if rest:
-        found = instance.get_run_records(dg.RunsFilter(run_ids=rest))
-        records.update({record.dagster_run.run_id: record for record in found})
+        finished = instance.get_run_records(dg.RunsFilter(run_ids=rest))
+        records.update({record.dagster_run.run_id: record for record in finished})
     return {run_id: _run(record) for run_id, record in records.items()}
 
 
@@ -130,16 +130,18 @@ def _run(record: RunRecord) -> Run:
 
 
 def _report(context: dg.SensorEvaluationContext, findings: Sequence[Finding], channel: Channel) -> str:
-    """Log each finding in the tick, and once in its run; send it once. Returns what a person should know of it."""
+    """Log each finding in the tick, and once in its run; send it once. Returns a summary for a person."""
     before, now_s = Reported.parse(context.cursor, context.log.warning), time.time()
     for finding in findings:
         context.log.warning(finding.sentence)
         run = context.instance.get_run_by_id(finding.run_id)
         if finding.key not in before.keys and run is not None:
             context.instance.report_engine_event(finding.sentence, dagster_run=run)
-    messages = [channel.message(each.key, each.title, each.sentence, run_id=each.run_id) for each in findings]
-    sent = channel.send(before.told, messages, now_s)
-    reported = replace(before.after({each.key: each.title for each in findings}, now_s), told=sent.told)
+    messages = [
+        channel.message(finding.key, finding.title, finding.sentence, run_id=finding.run_id) for finding in findings
+    ]
+    delivery = channel.send(before.sent, messages, now_s)
+    reported = replace(before.after({finding.key: finding.title for finding in findings}, now_s), sent=delivery.sent)
     context.update_cursor(reported.text())
-    sent.require()
-    return " ".join(filter(None, (reported.sentence(), sent.sentence())))
+    delivery.require()
+    return " ".join(filter(None, (reported.sentence(), delivery.sentence())))

@@ -41,7 +41,7 @@ class Outdated:
 
     key: dg.AssetKey
     output: Output
-    """At the new version; of an asset with partitions, the folder of all."""
+    """The output at the new version; of an asset with partitions, the folder of all."""
     partitions: tuple[str, ...] = ()
     """Those that are outdated; none for an asset without partitions."""
     is_cheap: bool = False
@@ -50,8 +50,8 @@ class Outdated:
     def describe(self) -> str:
         """As a phrase: "hello_world/stats (now a1b2c3)", "drops/raw (now a1b2c3, 12 partitions)"."""
         count = len(self.partitions)
-        some = f", {count} partition{'s' * (count != 1)}" if count else ""
-        return f"{self.key.to_user_string()} (now {self.output.version}{some})"
+        suffix = f", {count} partition{'s' * (count != 1)}" if count else ""
+        return f"{self.key.to_user_string()} (now {self.output.version}{suffix})"
 
 
 def outdated(
@@ -79,16 +79,16 @@ def outdated(
         assert context.repository_def is not None
         try:
             store = StoreResource().store()
-            found = find_outdated(context.repository_def.asset_graph, context.instance, store)
+            stale = find_outdated(context.repository_def.asset_graph, context.instance, store)
             running = in_progress(context.instance, SENSOR, name)
-            requests = [] if running else list(_requests(found, store, name, max_failures))[:at_most]
+            requests = [] if running else list(_requests(stale, store, name, max_failures))[:at_most]
         except MarinError as error:
             return dg.SkipReason(str(error))
-        for each in found:
-            context.log.warning(f"Outdated: {each.describe()}")
-        phrases = {each.describe(): each.describe() for each in found}
+        for asset in stale:
+            context.log.warning(f"Outdated: {asset.describe()}")
+        phrases = {asset.describe(): asset.describe() for asset in stale}
         reported = Reported.parse(context.cursor, context.log.warning).after(phrases, time.time())
-        summary = _summary(found, "its last runs are in progress" if running else "")
+        summary = _summary(stale, "its last runs are in progress" if running else "")
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else f"{summary} {reported.sentence()}",
@@ -106,14 +106,14 @@ def find_outdated(graph: Any, instance: dg.DagsterInstance, store: Store) -> lis
         key: output_of_asset(graph, key) for key, version in versions.items() if version != graph.get(key).code_version
     }
     looked = store.look(changed.values())
-    found = []
+    stale = []
     for key in keys:
         node, output = graph.get(key), output_of_asset(graph, key)
         partitions: tuple[str, ...] = ()
         if node.partitions_def is not None:
             partitions = _changed_partitions(instance, store, key, output, node.partitions_def)
         if partitions or (key in changed and not looked[changed[key]].done):
-            found.append(
+            stale.append(
                 Outdated(
                     key=key,
                     output=output,
@@ -122,7 +122,7 @@ def find_outdated(graph: Any, instance: dg.DagsterInstance, store: Store) -> lis
                     parents=frozenset(node.parent_keys),
                 )
             )
-    return found
+    return stale
 
 
 def _changed_partitions(
@@ -133,31 +133,37 @@ def _changed_partitions(
     tags: Mapping[str, Mapping[str, str]] = instance.event_log_storage.get_latest_tags_by_partition(
         key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
     )
-    changed = [partition for partition, found in tags.items() if found.get(DATA_VERSION) not in (None, whole.version)]
+    changed = [
+        partition
+        for partition, partition_tags in tags.items()
+        if partition_tags.get(DATA_VERSION) not in (None, whole.version)
+    ]
     if not changed:
         return ()
-    there = frozenset(partitions.get_partition_keys(dynamic_partitions_store=instance))
-    changed = [partition for partition in changed if partition in there]
-    states = {each.key: each.state for each in states_of_partitions(store, whole, changed)}
+    existing = frozenset(partitions.get_partition_keys(dynamic_partitions_store=instance))
+    changed = [partition for partition in changed if partition in existing]
+    states = {
+        partition_state.key: partition_state.state for partition_state in states_of_partitions(store, whole, changed)
+    }
     return tuple(partition for partition in changed if states[partition] is not State.COMPLETE)
 
 
-def _requests(found: Sequence[Outdated], store: Store, name: str, max_failures: int) -> Iterator[dg.RunRequest]:
+def _requests(stale: Sequence[Outdated], store: Store, name: str, max_failures: int) -> Iterator[dg.RunRequest]:
     """A run for each cheap output whose inputs are up to date. Those below it follow in a later tick."""
-    waiting = {each.key for each in found}
-    for each in found:
-        if not each.is_cheap or each.parents & waiting:
+    waiting = {asset.key for asset in stale}
+    for asset in stale:
+        if not asset.is_cheap or asset.parents & waiting:
             continue
-        for partition in each.partitions or (None,):
-            output = each.output if partition is None else each.output.at(partition)
+        for partition in asset.partitions or (None,):
+            output = asset.output if partition is None else asset.output.at(partition)
             if failures_in_a_row(store.locate(output), max_failures) < max_failures:
-                yield dg.RunRequest(asset_selection=[each.key], partition_key=partition, tags={SENSOR: name})
+                yield dg.RunRequest(asset_selection=[asset.key], partition_key=partition, tags={SENSOR: name})
 
 
-def _summary(found: Sequence[Outdated], waits: str) -> str:
-    if not found:
+def _summary(stale: Sequence[Outdated], waits: str) -> str:
+    if not stale:
         return "Every asset that was materialized has the version of its definition."
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    cheap = sum(each.is_cheap for each in found)
+    more = f" and {len(stale) - SHOWN} more" if len(stale) > SHOWN else ""
+    cheap = sum(asset.is_cheap for asset in stale)
     then = f" Nothing is requested: {waits}." if waits and cheap else ""
-    return f"{len(found)} outdated: {', '.join(each.describe() for each in found[:SHOWN])}{more}.{then}"
+    return f"{len(stale)} outdated: {', '.join(asset.describe() for asset in stale[:SHOWN])}{more}.{then}"

@@ -61,19 +61,23 @@ def stale_leases(
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         now_s = time.time()
         try:
-            known = _Known.parse(context.cursor, context.log.warning)
+            cursor = _Cursor.parse(context.cursor, context.log.warning)
             looked = _looked(context, StoreResource().store())
         except MarinError as error:
             return dg.SkipReason(str(error))
-        known, left = known.after(looked, now_s)
-        for each in left:
-            context.log.warning(each.sentence)
-        messages = [channel.message(each.id, "An output is left half made", each.sentence) for each in left]
-        sent = channel.send(known.reported.told, messages, now_s)
-        reported = replace(known.reported.after({each.id: each.label for each in left}, now_s), told=sent.told)
-        context.update_cursor(_Known(seen=known.seen, reported=reported).text())
-        sent.require()
-        return dg.SkipReason(" ".join(filter(None, (_summary(left, looked), reported.sentence(), sent.sentence()))))
+        cursor, abandoned = cursor.after(looked, now_s)
+        for output in abandoned:
+            context.log.warning(output.sentence)
+        messages = [channel.message(output.id, "An output is left half made", output.sentence) for output in abandoned]
+        delivery = channel.send(cursor.reported.sent, messages, now_s)
+        reported = replace(
+            cursor.reported.after({output.id: output.label for output in abandoned}, now_s), sent=delivery.sent
+        )
+        context.update_cursor(_Cursor(seen=cursor.seen, reported=reported).text())
+        delivery.require()
+        return dg.SkipReason(
+            " ".join(filter(None, (_summary(abandoned, looked), reported.sentence(), delivery.sentence())))
+        )
 
     return sensor
 
@@ -88,9 +92,9 @@ def _looked(context: dg.SensorEvaluationContext, store: Store) -> dict[Output, O
     for key in keys:
         output = output_of_asset(graph, key)
         if graph.get(key).partitions_def is not None:
-            there = store.partitions(output)
-            done = store.done_partitions(output, there)
-            outputs += [output.at(partition) for partition in there if partition not in done]
+            existing = store.partitions(output)
+            done = store.done_partitions(output, existing)
+            outputs += [output.at(partition) for partition in existing if partition not in done]
         elif versions.get(key) != output.version:  # what a run here has completed is not looked at
             outputs.append(output)
     looked = store.look(outputs)
@@ -98,17 +102,17 @@ def _looked(context: dg.SensorEvaluationContext, store: Store) -> dict[Output, O
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Left:
+class _Abandoned:
     """An output that is left half made."""
 
     id: str
     label: str
-    """Of the output."""
+    """The label of the output."""
     sentence: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Known:
+class _Cursor:
     """The sensor's cursor."""
 
     seen: Mapping[str, tuple[str, float]] = field(default_factory=dict)
@@ -116,19 +120,19 @@ class _Known:
     reported: Reported = field(default_factory=Reported)
 
     @classmethod
-    def parse(cls, text: str | None, warn: Callable[[str], object]) -> _Known:
-        """What an earlier tick has seen; nothing for a text that is no cursor of this sensor: it begins again."""
+    def parse(cls, text: str | None, warn: Callable[[str], object]) -> _Cursor:
+        """The state of an earlier tick; nothing for a text that is no cursor of this sensor: it watches from now on."""
         try:
-            found = json.loads(text or "{}")
-            seen = {path: (str(lease), float(since_s)) for path, (lease, since_s) in found.get("seen", {}).items()}
+            fields = json.loads(text or "{}")
+            seen = {path: (str(lease), float(since_s)) for path, (lease, since_s) in fields.get("seen", {}).items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             return cls(reported=Reported.parse(text, warn))
         return cls(seen=seen, reported=Reported.parse(text, warn))
 
-    def after(self, looked: Mapping[Output, Observed], now_s: float) -> tuple[_Known, list[_Left]]:
-        """What is known after this look, and what is left half made."""
+    def after(self, looked: Mapping[Output, Observed], now_s: float) -> tuple[_Cursor, list[_Abandoned]]:
+        """The cursor after this look, and the outputs that are left half made."""
         seen: dict[str, tuple[str, float]] = {}
-        left = []
+        abandoned = []
         for output, observed in looked.items():
             holder = observed.holder
             if holder is not None and holder.ttl_s is None:
@@ -141,8 +145,8 @@ class _Known:
             limit_s = holder.ttl_s if holder is not None and holder.ttl_s is not None else ENDING_S
             if now_s - since_s > limit_s:
                 sentence = _sentence(output, observed, now_s - since_s)
-                left.append(_Left(id=f"{observed.path} {lease}", label=output.label, sentence=sentence))
-        return _Known(seen=seen, reported=self.reported), left
+                abandoned.append(_Abandoned(id=f"{observed.path} {lease}", label=output.label, sentence=sentence))
+        return _Cursor(seen=seen, reported=self.reported), abandoned
 
     def text(self) -> str:
         return json.dumps({"seen": dict(self.seen), **json.loads(self.reported.text())})
@@ -150,19 +154,19 @@ class _Known:
 
 def _sentence(output: Output, observed: Observed, unchanged_s: float) -> str:
     holder = observed.holder
-    what = (
+    reason = (
         f"the lease of {holder.describe()} was not renewed for {unchanged_s / 60:.0f} minutes"
         if holder is not None
         else "it holds no lease, and has neither finished nor failed"
     )
     return (
-        f"The worker of {output.label} at {observed.path} is gone: {what}. Materialize {output.label} again: it "
+        f"The worker of {output.label} at {observed.path} is gone: {reason}. Materialize {output.label} again: it "
         "continues from there."
     )
 
 
-def _summary(left: list[_Left], looked: Mapping[Output, Observed]) -> str:
-    if not left:
+def _summary(abandoned: list[_Abandoned], looked: Mapping[Output, Observed]) -> str:
+    if not abandoned:
         return f"No output is left half made. {len(looked)} under way."
-    more = f" And {len(left) - SHOWN} more." if len(left) > SHOWN else ""
-    return " ".join(each.sentence for each in left[:SHOWN]) + more
+    more = f" And {len(abandoned) - SHOWN} more." if len(abandoned) > SHOWN else ""
+    return " ".join(output.sentence for output in abandoned[:SHOWN]) + more

@@ -17,7 +17,7 @@ STORE_S = 30.0
 
 
 def waiting_logs(name: str = "waiting_logs", *, every_s: int = 300) -> dg.SensorDefinition:
-    """A sensor named `name` that stores what waits, each `every_s` seconds. Its last tick says how much still does."""
+    """A sensor named `name` that stores waiting logs each `every_s` seconds. Its last tick counts those that remain."""
 
     @dg.sensor(
         name=name,
@@ -32,7 +32,7 @@ def waiting_logs(name: str = "waiting_logs", *, every_s: int = 300) -> dg.Sensor
 
 
 def _store(instance: dg.DagsterInstance) -> str:
-    """Store what waits, and say how it went."""
+    """Store what waits, and return a sentence about it."""
     # late, for their weight: a laptop has no bucket of logs
     from marin_resources.dagster_fixes.compute_logs.manager import StoredComputeLogManager
     from marin_resources.dagster_fixes.compute_logs.objects import LogStoreError

@@ -1,4 +1,4 @@
-"""An asset that says what ran in a week, what it cost, and what is outdated; and the schedule that materializes it.
+"""An asset that reports the runs of a week, their costs, and outdated assets; and the schedule that materializes it.
 
     from marin_sensors.weekly_report import weekly_report
 
@@ -28,7 +28,7 @@ from marin_sensors.weekly.tables import Table, summary_of, tables_of
 
 FOLDER, GROUP = "reports", "reports"
 SHOWN_ROWS = 50
-"""Of a table on Dagster's page. Its database stores them for every materialization."""
+"""Limit of a table on Dagster's page. Its database stores them for every materialization."""
 
 
 class WeeklyReportConfig(dg.Config):
@@ -122,7 +122,7 @@ def _materialize(
 
 
 def _metadata(report: Report, path: str) -> dict[str, Any]:
-    """What the asset's page shows, in this order."""
+    """The metadata of the asset's page, in this order."""
     shown: dict[str, Any] = {"summary": dg.MetadataValue.md(summary_of(report)), "report": link_to(path)}
     for table in tables_of(report):
         more = f" (first {SHOWN_ROWS} of {len(table.rows)})" if len(table.rows) > SHOWN_ROWS else ""

@@ -1,7 +1,7 @@
-"""What breaks is posted to the webhook of MARIN_WEBHOOK_URL. Without that variable the sensor is switched off."""
+"""Posts failures to the webhook of MARIN_WEBHOOK_URL. Without that variable the sensor is switched off."""
 
 import os
 
 from marin_sensors.failures import failures
 
-told = failures(ui=os.environ.get("MARIN_UI_URL", ""))
+on_failure = failures(ui=os.environ.get("MARIN_UI_URL", ""))

@@ -1,4 +1,4 @@
-"""Outputs that are left half made, because their worker is gone. Posted to the webhook of MARIN_WEBHOOK_URL."""
+"""Outputs that are left half made, because their worker is gone. Reported to the webhook of MARIN_WEBHOOK_URL."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What is wrong with the jobs on the cluster. Posted to the webhook of MARIN_WEBHOOK_URL."""
+"""Problems of the jobs on the cluster. Reported to the webhook of MARIN_WEBHOOK_URL."""
 
 import os
 

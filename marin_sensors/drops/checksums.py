@@ -1,6 +1,6 @@
 """Checksums of files, each computed once: in a thread of this process, while ticks come and go.
 
-A tick waits some seconds for them. What is not read by then is read on, and a later tick finds it. A process that is
+A tick waits some seconds for them. The thread reads the rest, and a later tick finds it. A process that is
 started again reads again what had no drop taken.
 """
 
@@ -31,7 +31,7 @@ class ChangedError(OSError):
 
 
 class Checksums:
-    """What is known of the checksums of files. One thread reads, one file after the other."""
+    """The checksums that are computed so far. One thread reads, one file after the other."""
 
     def __init__(self) -> None:
         self._found: dict[Wanted, str | OSError] = {}
@@ -39,67 +39,67 @@ class Checksums:
         self._reading: Wanted | None = None
         self._change = threading.Condition()
 
-    def of(self, wanted: Collection[Wanted], wait_s: float) -> Mapping[Wanted, str | OSError]:
+    def of(self, files: Collection[Wanted], wait_s: float) -> Mapping[Wanted, str | OSError]:
         """The checksums that are known after so many seconds, or earlier if all are. A failure is returned once."""
         with self._change:
-            for one in wanted:
-                if one not in self._found and one != self._reading:
-                    self._waiting[one] = None
+            for file in files:
+                if file not in self._found and file != self._reading:
+                    self._waiting[file] = None
             if self._waiting and self._reading is None:
                 self._reading = self._next()
                 threading.Thread(target=self._read_all, daemon=True, name="checksums of drops").start()
-            left = [one for one in wanted if one not in self._found]
+            missing = [file for file in files if file not in self._found]
 
             def all_found() -> bool:
-                while left and left[-1] in self._found:  # they are read in order, so the last one is seldom first
-                    left.pop()
-                return not left
+                while missing and missing[-1] in self._found:  # they are read in order, so the last one is seldom first
+                    missing.pop()
+                return not missing
 
             self._change.wait_for(all_found, wait_s)
-            known = {one: self._found[one] for one in wanted if one in self._found}
-            for one, digest in known.items():
+            computed = {file: self._found[file] for file in files if file in self._found}
+            for file, digest in computed.items():
                 if isinstance(digest, OSError):
-                    del self._found[one]
-            return known
+                    del self._found[file]
+            return computed
 
     def forget(self, paths: Collection[str]) -> None:
         """Forget these files, in whatever state."""
         with self._change:
-            for one in [one for one in self._found if one.path in paths]:
-                del self._found[one]
+            for file in [file for file in self._found if file.path in paths]:
+                del self._found[file]
 
     def _next(self) -> Wanted | None:
-        one = next(iter(self._waiting), None)
-        if one is not None:
-            del self._waiting[one]
-        return one
+        file = next(iter(self._waiting), None)
+        if file is not None:
+            del self._waiting[file]
+        return file
 
     def _read_all(self) -> None:
-        while (one := self._reading) is not None:
+        while (file := self._reading) is not None:
             try:
-                digest: str | OSError = _digest(one)
+                digest: str | OSError = _digest(file)
             except Exception as error:  # of any store; the thread must live, and the next tick names it
                 digest = error if isinstance(error, OSError) else OSError(f"{type(error).__name__}: {error}")
             with self._change:
-                self._found[one] = digest
+                self._found[file] = digest
                 self._reading = self._next()
                 self._change.notify_all()
 
 
-def _digest(wanted: Wanted) -> str:
+def _digest(file: Wanted) -> str:
     """The checksum of a file that stays as it is while it is read. Raises OSError."""
-    before = _as_listed(wanted)
-    digest = hashlib.new(wanted.algorithm, usedforsecurity=False)
-    with open_to_read(wanted.path) as file:
-        while block := file.read(BLOCK_BYTES):
+    before = _as_listed(file)
+    digest = hashlib.new(file.algorithm, usedforsecurity=False)
+    with open_to_read(file.path) as stream:
+        while block := stream.read(BLOCK_BYTES):
             digest.update(block)
-    if _as_listed(wanted) != before:
+    if _as_listed(file) != before:
         raise ChangedError("it changed while it was read")
     return digest.hexdigest()
 
 
-def _as_listed(wanted: Wanted) -> StoredFile:
-    found = stored_file(wanted.path)
-    if found.size_bytes != wanted.size_bytes:
+def _as_listed(file: Wanted) -> StoredFile:
+    stored = stored_file(file.path)
+    if stored.size_bytes != file.size_bytes:
         raise ChangedError("it changed since it was listed")
-    return found
+    return stored

@@ -27,13 +27,13 @@ class DropFiles(Protocol):
 
 
 class Completeness(ABC):
-    """A rule that says whether a drop is complete."""
+    """A rule that decides whether a drop is complete."""
 
     @abstractmethod
     def lacks(self, seen: DropListing, unchanged_s: float, files: DropFiles) -> str:
-        """What a drop lacks to be complete, as a phrase; empty if it is complete.
+        """The lack of an incomplete drop, as a phrase; empty if it is complete.
 
-        `unchanged_s`: how long the sensor has seen it as it is.
+        `unchanged_s`: seconds for which the sensor has seen it as it is.
         """
 
 
@@ -54,7 +54,7 @@ class Settled(Completeness):
 
 @dataclass(frozen=True)
 class Marked(Completeness):
-    """Its folder has a file of this name, which is written last."""
+    """The drop's folder has a file of this name, which is written last."""
 
     name: str
 
@@ -67,8 +67,8 @@ class Marked(Completeness):
 
 @dataclass(frozen=True)
 class Manifested(Completeness):
-    """Its folder has a list of checksums of this name, as `sha256sum *` writes it, and each file that it names has that
-    checksum. Each file is read once for that."""
+    """The drop's folder has a list of checksums of this name, as `sha256sum *` writes it, and each file that it names
+    has that checksum. Each file is read once for that."""
 
     name: str
 
@@ -77,25 +77,25 @@ class Manifested(Completeness):
             return f"it has no {self.name!r} yet"
         named: dict[str, str] = {}
         for line in filter(None, files.read(self.name).decode(errors="surrogateescape").split("\n")):
-            found = LINE.fullmatch(line.removesuffix("\r"))
-            if found is None or len(found["digest"]) not in ALGORITHMS:
+            match = LINE.fullmatch(line.removesuffix("\r"))
+            if match is None or len(match["digest"]) not in ALGORITHMS:
                 return f"{self.name!r} has the line {line[:60]!r}, expected '<checksum>  <file>'"
-            name = _unescaped(found["name"]) if found["escaped"] else found["name"]
-            named[name.removeprefix("./")] = found["digest"].lower()
+            name = _unescaped(match["name"]) if match["escaped"] else match["name"]
+            named[name.removeprefix("./")] = match["digest"].lower()
         named.pop(self.name, None)  # `sha256sum * > SHA256SUMS`, run twice, lists the list that it begins to write
         return self._compare(named, seen, files) if named else f"{self.name!r} names no file"
 
     def _compare(self, named: Mapping[str, str], seen: DropListing, files: DropFiles) -> str:
         if absent := [name for name in named if not seen.has(name)]:
             return f"{self.name!r} names {_first(absent)}, which has not arrived"
-        found = files.checksums({name: ALGORITHMS[len(digest)] for name, digest in named.items()}, seen)
-        for name, digest in found.items():
+        computed = files.checksums({name: ALGORITHMS[len(digest)] for name, digest in named.items()}, seen)
+        for name, digest in computed.items():
             if isinstance(digest, OSError):
                 return f"{name!r} could not be read ({digest.strerror or digest})"
-        if wrong := [name for name, digest in found.items() if digest != named[name]]:
+        if wrong := [name for name, digest in computed.items() if digest != named[name]]:
             return f"{_first(wrong)} has another checksum than {self.name!r} names, so it has not arrived whole"
-        left = len(named) - len(found)
-        return f"{len(found)} of {len(named)} files are compared with {self.name!r} so far" if left else ""
+        remaining = len(named) - len(computed)
+        return f"{len(computed)} of {len(named)} files are compared with {self.name!r} so far" if remaining else ""
 
     def __str__(self) -> str:
         return f"when all files of {self.name!r} are in its folder, with the checksums that it names"
@@ -103,7 +103,7 @@ class Manifested(Completeness):
 
 def _unescaped(name: str) -> str:
     letters = {"\\n": "\n", "\\r": "\r", "\\\\": "\\"}
-    return re.sub(r"\\.", lambda found: letters.get(found[0], found[0]), name)
+    return re.sub(r"\\.", lambda match: letters.get(match[0], match[0]), name)
 
 
 def _first(names: list[str]) -> str:

@@ -17,10 +17,10 @@ WAIT_S = 4.0
 @dataclass(frozen=True, kw_only=True)
 class Contents:
     folder: str
-    """What the names of the files are relative to."""
+    """The folder that the names of the files are relative to."""
     read_within: Callable[[str], bytes]
     """Reads a path, or raises ListingError."""
-    known: Checksums
+    computed: Checksums
     ends_s: float
     """When the tick ends, by the monotonic clock."""
 
@@ -29,7 +29,7 @@ class Contents:
 
     def checksums(self, algorithms: Mapping[str, str], seen: DropListing) -> Mapping[str, str | OSError]:
         stamps = {**seen.beside, **seen.stamps}
-        wanted = {
+        files = {
             name: Wanted(
                 path=join(self.folder, name),
                 size_bytes=int(stamps[name].partition(" ")[0]),
@@ -39,9 +39,9 @@ class Contents:
             for name, algorithm in algorithms.items()
         }
         wait_s = min(WAIT_S, max(0.0, self.ends_s - time.monotonic()))
-        found = self.known.of(list(wanted.values()), wait_s)
-        return {name: found[one] for name, one in wanted.items() if one in found}
+        checksums = self.computed.of(list(files.values()), wait_s)
+        return {name: checksums[file] for name, file in files.items() if file in checksums}
 
     def forget(self, seen: DropListing) -> None:
         """Forget the checksums: the drop is taken."""
-        self.known.forget({join(self.folder, name) for name in (*seen.stamps, *seen.beside)})
+        self.computed.forget({join(self.folder, name) for name in (*seen.stamps, *seen.beside)})

@@ -1,4 +1,4 @@
-"""What is to be done about one drop, from what is known of it and what it looks like now. It does no I/O of its own.
+"""The decision about one drop, from its state so far and its files now. It does no I/O of its own.
 
 arriving    seen, and not complete
 taken       its partition was requested; it is watched for changes
@@ -23,21 +23,21 @@ class DropPhase(enum.StrEnum):
 
 class DropEvent(enum.StrEnum):
     ARRIVING = "arriving"
-    """It is there, and not complete."""
+    """It has arrived in part."""
     UNREADABLE = "unreadable"
     """Something in it cannot be read, so it is neither complete nor compared with what was taken."""
     TAKE = "take"
     """It is complete: its partition is to be made."""
     CHANGED = "changed"
-    """Its files are not those that were taken."""
+    """The files are not those that were taken."""
     VANISHED = "vanished"
     REVERTED = "reverted"
-    """Its files are those that were taken, again."""
+    """The files are those that were taken, again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DropState:
-    """What the sensor knows of a drop."""
+    """The state of a drop, as the sensor keeps it."""
 
     phase: DropPhase
     fingerprint: str
@@ -47,7 +47,7 @@ class DropState:
     taken: str = ""
     """The fingerprint of what was taken; empty if nothing was."""
     revision: int = 1
-    """Of the partition that is made of it next, or that was made last."""
+    """The revision of the partition that is requested next, or that was requested last."""
     absent: int = 0
     """Looks in a row that missed it."""
     reported: str = ""
@@ -56,10 +56,10 @@ class DropState:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What the sensor says about a drop, or does with it."""
+    """An event of a drop, which the sensor reports or acts on."""
 
     drop: str
-    what: DropEvent
+    event: DropEvent
     why: str = ""
     """For an arriving one: what it lacks. For an unreadable one: what cannot be read."""
     revision: int = 1
@@ -67,7 +67,7 @@ class Finding:
 
 def judge(
     drop: str,
-    known: DropState | None,
+    state: DropState | None,
     seen: DropListing | None,
     now_s: float,
     rule: Completeness,
@@ -75,56 +75,56 @@ def judge(
     *,
     revises: bool,
 ) -> tuple[DropState | None, Finding | None]:
-    """Return what is known of the drop from now on (None: nothing), and what is to be done.
+    """Return the state of the drop from now on (None: forget it), and its event.
 
     `revises`: whether a drop that has changed is taken again, as a new revision.
     """
     if seen is None:
-        return _absent(drop, known)
+        return _absent(drop, state)
     now = seen.fingerprint
     if seen.unusable:
-        known = known or DropState(phase=DropPhase.ARRIVING, fingerprint=now, since_s=now_s)
-        finding = Finding(drop=drop, what=DropEvent.UNREADABLE, why=seen.unusable, revision=known.revision)
-        return replace(known, absent=0), finding
-    if known is None:
-        known = DropState(phase=DropPhase.ARRIVING, fingerprint=now, since_s=now_s)
-    elif known.fingerprint != now or known.since_s > now_s:  # the clock was set back: count from now
-        known = replace(known, fingerprint=now, since_s=now_s, absent=0)
-        if known.taken and known.taken != now:
-            return _changed(drop, known, revises=revises)
-    known = replace(known, absent=0)
-    if known.taken == now:
-        return _as_taken(drop, known)
-    if known.phase is DropPhase.TAKEN:
-        return known, None
-    lacks = rule.lacks(seen, now_s - known.since_s, files) if seen.stamps else "no file that is wanted has arrived"
+        state = state or DropState(phase=DropPhase.ARRIVING, fingerprint=now, since_s=now_s)
+        finding = Finding(drop=drop, event=DropEvent.UNREADABLE, why=seen.unusable, revision=state.revision)
+        return replace(state, absent=0), finding
+    if state is None:
+        state = DropState(phase=DropPhase.ARRIVING, fingerprint=now, since_s=now_s)
+    elif state.fingerprint != now or state.since_s > now_s:  # the clock was set back: count from now
+        state = replace(state, fingerprint=now, since_s=now_s, absent=0)
+        if state.taken and state.taken != now:
+            return _changed(drop, state, revises=revises)
+    state = replace(state, absent=0)
+    if state.taken == now:
+        return _as_taken(drop, state)
+    if state.phase is DropPhase.TAKEN:
+        return state, None
+    lacks = rule.lacks(seen, now_s - state.since_s, files) if seen.stamps else "no file that is wanted has arrived"
     if lacks:
-        return known, Finding(drop=drop, what=DropEvent.ARRIVING, why=lacks, revision=known.revision)
-    taken = replace(known, phase=DropPhase.TAKEN, taken=now, reported="")
-    return taken, Finding(drop=drop, what=DropEvent.TAKE, revision=known.revision)
+        return state, Finding(drop=drop, event=DropEvent.ARRIVING, why=lacks, revision=state.revision)
+    taken = replace(state, phase=DropPhase.TAKEN, taken=now, reported="")
+    return taken, Finding(drop=drop, event=DropEvent.TAKE, revision=state.revision)
 
 
-def _absent(drop: str, known: DropState | None) -> tuple[DropState | None, Finding | None]:
-    if known is None or known.absent >= ABSENT_LOOKS:
-        return known, None
-    known = replace(known, absent=known.absent + 1)
-    if known.absent < ABSENT_LOOKS:
-        return known, None
-    return (known if known.taken else None), Finding(drop=drop, what=DropEvent.VANISHED, revision=known.revision)
+def _absent(drop: str, state: DropState | None) -> tuple[DropState | None, Finding | None]:
+    if state is None or state.absent >= ABSENT_LOOKS:
+        return state, None
+    state = replace(state, absent=state.absent + 1)
+    if state.absent < ABSENT_LOOKS:
+        return state, None
+    return (state if state.taken else None), Finding(drop=drop, event=DropEvent.VANISHED, revision=state.revision)
 
 
-def _changed(drop: str, known: DropState, *, revises: bool) -> tuple[DropState, Finding]:
+def _changed(drop: str, state: DropState, *, revises: bool) -> tuple[DropState, Finding]:
     """Also if it is taken again, it must be complete first, and unchanged since an earlier look."""
-    if revises and known.phase is DropPhase.TAKEN:
-        known = replace(known, phase=DropPhase.ARRIVING, revision=known.revision + 1)
-    known = replace(known, reported=known.fingerprint)
-    return known, Finding(drop=drop, what=DropEvent.CHANGED, revision=known.revision)
+    if revises and state.phase is DropPhase.TAKEN:
+        state = replace(state, phase=DropPhase.ARRIVING, revision=state.revision + 1)
+    state = replace(state, reported=state.fingerprint)
+    return state, Finding(drop=drop, event=DropEvent.CHANGED, revision=state.revision)
 
 
-def _as_taken(drop: str, known: DropState) -> tuple[DropState, Finding | None]:
+def _as_taken(drop: str, state: DropState) -> tuple[DropState, Finding | None]:
     """It is what was taken. A revision that had begun to arrive is none."""
-    if not known.reported and known.phase is DropPhase.TAKEN:
-        return known, None
-    revision = known.revision - 1 if known.phase is DropPhase.ARRIVING else known.revision
-    known = replace(known, phase=DropPhase.TAKEN, reported="", revision=revision)
-    return known, Finding(drop=drop, what=DropEvent.REVERTED, revision=revision)
+    if not state.reported and state.phase is DropPhase.TAKEN:
+        return state, None
+    revision = state.revision - 1 if state.phase is DropPhase.ARRIVING else state.revision
+    state = replace(state, phase=DropPhase.TAKEN, reported="", revision=revision)
+    return state, Finding(drop=drop, event=DropEvent.REVERTED, revision=revision)

@@ -1,4 +1,4 @@
-"""What a drop looks like at one moment: its files, and a fingerprint of them that changes with each of them."""
+"""A drop at one moment: its files, and a fingerprint of them that changes with each of them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class DropListing:
 
     name: str
     stamps: Stamps
-    """Of the files that the pattern matches."""
+    """The files that the pattern matches."""
     bytes: int
     beside: Stamps = field(default_factory=dict)
-    """Of other files in the drop's folder: a marker, a manifest."""
+    """Other files in the drop's folder: a marker, a manifest."""
     unusable: str = ""
     """Why it cannot be taken as it is, as a phrase: it has a FIFO, or a link to nothing."""
 
@@ -44,7 +44,7 @@ def fingerprint_of(stamps: Stamps) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """How the files of a drop differ from those that were taken."""
+    """The difference between the files of a drop and those that were taken."""
 
     late: tuple[str, ...]
     """Names that are new."""
@@ -54,11 +54,11 @@ class Change:
     def describe(self) -> str:
         """As a phrase: "2 files late ('a', 'b'), 1 rewritten ('c')"."""
         counted = ((self.late, "late"), (self.rewritten, "rewritten"), (self.vanished, "vanished"))
-        return ", ".join(f"{len(names)} {what} ({_some(names)})" for names, what in counted if names)
+        return ", ".join(f"{len(names)} {change} ({_some(names)})" for names, change in counted if names)
 
 
 def change_between(taken: Stamps, now: Stamps) -> Change:
-    """What has changed since a drop was taken."""
+    """The changes since a drop was taken."""
     return Change(
         late=tuple(sorted(now.keys() - taken.keys())),
         rewritten=tuple(sorted(name for name in now.keys() & taken.keys() if now[name] != taken[name])),

@@ -26,8 +26,8 @@ class Listing:
         if not self._pattern.is_folder:
             files, unusable = self._files
             return sorted({*files, *unusable})
-        found = (self._pattern.drop_of_folder(name) for name in names_in(self._pattern.base))
-        return sorted({name for name in found if name is not None and not name.startswith(".")})
+        drops = (self._pattern.drop_of_folder(name) for name in names_in(self._pattern.base))
+        return sorted({name for name in drops if name is not None and not name.startswith(".")})
 
     def absent(self) -> str:
         """Why the place of the drops cannot have any, as a phrase; empty if it is a folder, or a bucket that exists."""
@@ -49,38 +49,38 @@ class Listing:
             return _seen(drop, files.get(drop, ()), unusable.get(drop, {}), lambda name: True)
         folder = self._pattern.folder_of(drop)
         try:
-            found, errors = stored_and_unusable_files(folder)
+            stored, errors = stored_and_unusable_files(folder)
         except FileNotFoundError:
             return _dangling(drop, folder)
         except SpecialFileError:
             return None  # as a file beside the folders of drops
         except PermissionError as error:
             return DropListing(name=drop, stamps={}, bytes=0, unusable=f"it cannot be listed ({error.strerror})")
-        if [file.path for file in found] == [folder]:
+        if [file.path for file in stored] == [folder]:
             return None  # a file beside the folders of drops
         first = folder.rstrip("/").rpartition("/")[2]
-        wanted = lambda name: self._pattern.drop_of_file(f"{first}/{name}") == drop  # noqa: E731
-        holding = {name: error for name, error in errors.items() if self._holds(error, is_wanted=wanted(name))}
-        return _seen(drop, found, holding, wanted)
+        matches = lambda name: self._pattern.drop_of_file(f"{first}/{name}") == drop  # noqa: E731
+        holding = {name: error for name, error in errors.items() if self._holds(error, is_wanted=matches(name))}
+        return _seen(drop, stored, holding, matches)
 
     def _holds(self, error: OSError, *, is_wanted: bool) -> bool:
         """Whether what cannot be read is wanted, or may be a folder with files that are."""
         return is_wanted or (self._pattern.is_deep and not isinstance(error, SpecialFileError))
 
     def folder_of(self, drop: str) -> str:
-        """What the names of a drop's files are relative to."""
+        """The folder that the names of a drop's files are relative to."""
         return self._pattern.folder_of(drop) if self._pattern.is_folder else self._pattern.base
 
     @cached_property
     def _files(self) -> tuple[dict[str, list[StoredFile]], dict[str, dict[str, OSError]]]:
-        """Of each drop that is files: those, and what cannot be read."""
+        """Drop -> its files, and drop -> errors of what cannot be read, where a drop is files."""
         try:
-            found, errors = stored_and_unusable_files(self._pattern.base)
+            stored, errors = stored_and_unusable_files(self._pattern.base)
         except FileNotFoundError:
             return {}, {}
         files: dict[str, list[StoredFile]] = {}
         unusable: dict[str, dict[str, OSError]] = {}
-        for file in found:
+        for file in stored:
             if (drop := self._pattern.drop_of_file(file.name)) is not None:
                 files.setdefault(drop, []).append(file)
         for name, error in errors.items():
@@ -90,13 +90,13 @@ class Listing:
 
 
 def _seen(
-    drop: str, files: Iterable[StoredFile], unusable: Mapping[str, OSError], wanted: Callable[[str], bool]
+    drop: str, files: Iterable[StoredFile], unusable: Mapping[str, OSError], matches: Callable[[str], bool]
 ) -> DropListing | None:
     """The drop with these files; None if it has neither a file nor what cannot be read."""
     chosen: dict[str, StoredFile] = {}
     beside: dict[str, StoredFile] = {}
     for file in files:
-        (chosen if wanted(file.name) else beside)[file.name] = file
+        (chosen if matches(file.name) else beside)[file.name] = file
     if not chosen and not beside and not unusable:
         return None
     return DropListing(

@@ -1,4 +1,4 @@
-"""What a sensor knows of all drops, in the store: a tick's cursor names it, so both are there or neither is.
+"""The state of all drops of a sensor, in the store: a tick's cursor names it, so both exist or neither does.
 
     <prefix>/.marin/sensors/<sensor>/<number>-<digest>.json.gz  {"format_version": 1, "drops": {name: {…}}, …}
     <prefix>/.marin/sensors/<sensor>/taken/<key>.json.gz        names, sizes and stamps of the files that were taken
@@ -20,7 +20,7 @@ from marin_resources.partition_key import segment_of
 from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
 from marin_resources.storage.paths import join
 from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
-from marin_sensors.drops.decide import DropPhase, DropState
+from marin_sensors.drops.decide import DropState, DropPhase
 
 FOLDER = ".marin/sensors"
 SUFFIX = ".json.gz"
@@ -62,17 +62,17 @@ class Memory:
             return State()
         path = self._path(name)
         try:
-            found = FORMAT.parse(_unpacked(path), path)
+            fields = FORMAT.parse(_unpacked(path), path)
         except FileNotFoundError:
             raise StateError(f"The state of a sensor at {path!r} is gone. {FORMAT.if_damaged}") from None
-        drops = {name: DropState(**{**row, "phase": DropPhase(row["phase"])}) for name, row in found["drops"].items()}
-        return State(drops=drops, last_new=found.get("last_new", ""))
+        drops = {name: DropState(**{**row, "phase": DropPhase(row["phase"])}) for name, row in fields["drops"].items()}
+        return State(drops=drops, last_new=fields.get("last_new", ""))
 
     def write(self, state: State, before: str) -> str:
         """Store the state that follows the one named `before`, and return its name. Remove what is older than KEPT."""
         fields = {
             "format_version": FORMAT_VERSION,
-            "drops": {name: asdict(known) for name, known in sorted(state.drops.items())},
+            "drops": {name: asdict(drop) for name, drop in sorted(state.drops.items())},
             "last_new": state.last_new,
         }
         text = json.dumps(fields, separators=(",", ":")).encode()

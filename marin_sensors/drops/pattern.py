@@ -1,4 +1,4 @@
-"""Where drops arrive: a path with `{drop}` in the place of a drop's name.
+"""The place where drops arrive: a path with `{drop}` in the place of a drop's name.
 
     gs://crawls/{drop}/*.warc.gz     a drop is a folder
     /data/dumps/{drop}.jsonl.zst     a drop is a file
@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"\*\*/|\*|\?|\{drop\}")
 
 
 class PatternError(MarinError, ValueError):
-    """A path that does not say where drops are: one sentence."""
+    """A path that does not name the place of drops: one sentence."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class DropPattern:
 
     def drop_of_folder(self, name: str) -> str | None:
         """The drop that a folder in `base` is; None for another folder."""
-        found = self._folder.fullmatch(name)
-        return found["drop"] if found else None
+        match = self._folder.fullmatch(name)
+        return match["drop"] if match else None
 
     def drop_of_file(self, name: str) -> str | None:
         """The drop that a file below `base` belongs to; None for another file."""
-        found = self._file.fullmatch(name)
-        return found["drop"] if found else None
+        match = self._file.fullmatch(name)
+        return match["drop"] if match else None
 
     def folder_of(self, drop: str) -> str:
         """The folder of a drop, where each has one."""

@@ -21,8 +21,7 @@ from marin_resources.storage.files import read_bytes
 from marin_sensors.drops.checksums import Checksums
 from marin_sensors.drops.completeness import Completeness
 from marin_sensors.drops.contents import Contents
-from marin_sensors.drops.decide import DropEvent, DropPhase, DropState, Finding, judge
-from marin_sensors.drops.drop_listing import DropListing, change_between
+from marin_sensors.drops.decide import DropEvent, DropState, Finding, DropPhase, judge
 from marin_sensors.drops.listing import Listing
 from marin_sensors.drops.memory import Memory, State
 from marin_sensors.drops.pattern import DropPattern
@@ -39,7 +38,7 @@ class ListingError(MarinError):
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What a sensor watches, and how."""
+    """The place that a sensor watches, and the rules."""
 
     pattern: DropPattern
     rule: Completeness
@@ -51,9 +50,9 @@ class Watch:
     budget_s: float
     """Seconds that a tick lists files."""
     expects_place: bool = True
-    """Whether the place must be there before the first drop."""
+    """Whether the place must exist before the first drop."""
     noun: str = "drop"
-    """What people call a drop."""
+    """The word for a drop in sentences."""
     checksums: Checksums = field(default_factory=Checksums)
     """Those that are known already."""
     waits: str = ""
@@ -62,13 +61,13 @@ class Watch:
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """What Dagster keeps between two ticks: small, whatever the number of drops."""
+    """The state that Dagster keeps between two ticks: small, whatever the number of drops."""
 
     state: str = ""
     arriving_at: str = ""
     """The drop that was looked at last, of those that are not taken."""
     taken_at: str = ""
-    """Of those that are taken, in the sweep under way; empty: none is under way."""
+    """The drop that was looked at last, of those that are taken, in the sweep under way; empty: none is under way."""
     swept_s: float = 0.0
     """When the last sweep began."""
 
@@ -99,7 +98,7 @@ class Taken:
 
 @dataclass(kw_only=True)
 class Tick:
-    """What a look has found."""
+    """The result of one look."""
 
     cursor: Cursor = field(default_factory=Cursor)
     taken: list[Taken] = field(default_factory=list)
@@ -133,15 +132,15 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Seque
         return Contents(
             folder=listing.folder_of(name),
             read_within=lambda path: _listed(lambda: read_bytes(path), watch),
-            known=watch.checksums,
+            computed=watch.checksums,
             ends_s=ends_s,
         )
 
     def judge_one(name: str, seen: DropListing | None) -> None:
         nonlocal last_new
         files = contents(name)
-        known, finding = judge(name, drops.get(name), seen, now_s, watch.rule, files, revises=watch.revises)
-        if finding is not None and finding.what is DropEvent.TAKE:
+        drop_state, finding = judge(name, drops.get(name), seen, now_s, watch.rule, files, revises=watch.revises)
+        if finding is not None and finding.event is DropEvent.TAKE:
             assert seen is not None
             if watch.waits or len(tick.taken) >= watch.at_most:
                 arriving[name] = watch.waits or f"the tick takes {watch.at_most} at most"
@@ -151,25 +150,25 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Seque
                 folders.require_free(key, "the set of partitions")
             except PartitionKeyError as error:
                 tick.refused.append(f"The {watch.noun} {name!r} is not taken. {error}")
-                return  # likewise
+                return  # also nothing is noted
             memory.note_taken(key, seen.stamps)
             files.forget(seen)
             tick.taken.append(Taken(drop=name, key=key, files=len(seen.stamps), bytes=seen.bytes))
             last_new = f"{name!r} at {datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M} UTC"
-        elif finding is not None and finding.what is DropEvent.ARRIVING:
+        elif finding is not None and finding.event is DropEvent.ARRIVING:
             arriving[name] = finding.why
-        elif finding is not None and finding.what is DropEvent.UNREADABLE:
+        elif finding is not None and finding.event is DropEvent.UNREADABLE:
             tick.refused.append(f"The {watch.noun} {name!r} cannot be taken: {finding.why}.")
         elif finding is not None:
             sentence = _sentence(watch.noun, finding, seen, drops.get(name), memory)
             tick.changes[key_of_revision(name, finding.revision)] = sentence
-        if known is None:
+        if drop_state is None:
             drops.pop(name, None)
         else:
-            drops[name] = known
+            drops[name] = drop_state
 
-    there = set(names)
-    for name in sorted(drops.keys() - there):
+    listed = set(names)
+    for name in sorted(drops.keys() - listed):
         judge_one(name, None)
     fresh = [name for name in names if name not in drops or drops[name].phase is DropPhase.ARRIVING]
     arriving_at = ""
@@ -201,14 +200,14 @@ def look(watch: Watch, memory: Memory, cursor: Cursor, now_s: float, keys: Seque
 
 
 def _listed(call: Callable[[], T], watch: Watch) -> T:
-    """The result of a listing, within its time. Raises ListingError with what the store said."""
+    """The result of a listing, within its time. Raises ListingError with the store's message."""
     done: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
             done.append(call())
-        except BaseException as error:  # the waiting thread says it; stores raise errors of any kind
+        except BaseException as error:  # the waiting thread raises it; stores raise errors of any kind
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -254,32 +253,32 @@ def _from(names: Sequence[str], after: str) -> Iterator[str]:
     yield from (name for name in names if name <= after)
 
 
-def _sentence(noun: str, finding: Finding, seen: DropListing | None, known: DropState | None, memory: Memory) -> str:
-    if finding.what is DropEvent.VANISHED:
+def _sentence(noun: str, finding: Finding, seen: DropListing | None, drop_state: DropState | None, memory: Memory) -> str:
+    if finding.event is DropEvent.VANISHED:
         return f"The {noun} {finding.drop!r} is gone from its place."
-    if finding.what is DropEvent.REVERTED:
+    if finding.event is DropEvent.REVERTED:
         return f"The {noun} {finding.drop!r} has the files again that were taken."
     assert seen is not None
-    assert known is not None
-    taken = memory.taken(key_of_revision(finding.drop, known.revision))
+    assert drop_state is not None
+    taken = memory.taken(key_of_revision(finding.drop, drop_state.revision))
     changed = change_between(taken, seen.stamps).describe() if taken else "its files differ"
     again = f" It is taken again as revision {finding.revision} when it is complete." * (
-        finding.revision > known.revision
+        finding.revision > drop_state.revision
     )
     return f"The {noun} {finding.drop!r} has changed since it was taken: {changed}.{again}"
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """ "1 drop", "2 drops"."""
-    return f"{number} {what}{'s' * (number != 1)}"
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _summary(watch: Watch, state: State, arriving: Mapping[str, str], tick: Tick) -> str:
-    phases = Counter(known.phase for known in state.drops.values())
+    phases = Counter(drop.phase for drop in state.drops.values())
     parts = [f"{counted(len(state.drops), watch.noun)} at {watch.pattern.path}: {phases[DropPhase.TAKEN]} taken"]
     if arriving:
-        some = ", ".join(f"{name!r}: {why}" for name, why in list(arriving.items())[:SHOWN])
-        parts.append(f"{phases[DropPhase.ARRIVING]} arriving ({some}{', …' * (len(arriving) > SHOWN)})")
+        examples = ", ".join(f"{name!r}: {why}" for name, why in list(arriving.items())[:SHOWN])
+        parts.append(f"{phases[DropPhase.ARRIVING]} arriving ({examples}{', …' * (len(arriving) > SHOWN)})")
     for sentences in (list(tick.changes.values()), tick.refused):
         parts += sentences[:SHOWN]
         parts += [f"and {len(sentences) - SHOWN} more in the tick's log"] * (len(sentences) > SHOWN)

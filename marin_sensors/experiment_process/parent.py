@@ -24,7 +24,7 @@ from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children,
 
 POLL_S = 0.1
 KILLED_S = 10.0
-"""How long it keeps killing: some fork meanwhile."""
+"""Seconds for which it keeps killing: some processes fork meanwhile."""
 
 
 def main(home: str, folder: str, grace_s: str, *command: str) -> None:

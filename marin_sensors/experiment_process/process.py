@@ -27,14 +27,14 @@ COUNTS = re.compile(r"(?P<computed>\d+) computed, (?P<reused>\d+) reused, (?P<fa
 """A line that executor_main prints, once for each of its runs."""
 KEPT_LINES = 40
 GRACE_S = 45.0
-"""How long the process, and what it started, have to end by themselves. What is left of a Ray may take 30 s."""
+"""Seconds for the process, and all that it started, to end by themselves. The remains of a Ray may take 30 s."""
 DRAINED_S = 10.0
-"""How long the last lines may take. A process that cannot be killed holds the pipe."""
+"""Seconds for the last lines. A process that cannot be killed holds the pipe."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How an experiment's process ended."""
+    """The end of an experiment's process."""
 
     code: int | None
     """None: it had not ended by its time limit, and was stopped."""
@@ -108,9 +108,9 @@ def run_experiment(module: Module, arguments: Sequence[str], timeout_s: float, *
 
 def _environment(module: Module, home: str) -> dict[str, str]:
     """This process's variables, so that the experiment uses the same cluster, and a home for its runs alone."""
-    found = os.environ.get("PYTHONPATH", "")
+    inherited = os.environ.get("PYTHONPATH", "")
     installed = module.folder in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-    paths = found if installed else os.pathsep.join(filter(None, [found, module.folder]))
+    paths = inherited if installed else os.pathsep.join(filter(None, [inherited, module.folder]))
     own = {"DAGSTER_HOME": home, "PYTHONUNBUFFERED": "1"}
     return {**os.environ, **own, **({"PYTHONPATH": paths} if paths else {})}
 
@@ -121,5 +121,5 @@ def _pass_on(stream: IO[bytes], lines: deque[str], counts: list[tuple[int, int]]
         sys.stdout.write(line)
         sys.stdout.flush()
         lines.append(line.rstrip())
-        if found := COUNTS.fullmatch(line.strip()):
-            counts.append((int(found["computed"]), int(found["reused"])))
+        if match := COUNTS.fullmatch(line.strip()):
+            counts.append((int(match["computed"]), int(match["reused"])))

@@ -1,3 +1,3 @@
-"""What sensors look at: jobs of the cluster, somebody else's dataset, what was used, what was materialized.
+"""Queries of sensors: jobs of the cluster, revisions of external datasets, spending, materialized versions.
 
 May import marin_resources and Dagster."""

@@ -1,4 +1,4 @@
-"""Which version of each step Dagster has in its history."""
+"""The version of each step in Dagster's history."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def steps_of(graph: Any) -> list[dg.AssetKey]:
 
 def version_materialized(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> dict[dg.AssetKey, str]:
     """The version that each asset without partitions has in its last materialization here; without those of none."""
-    found = {}
+    versions = {}
     for key, entry in instance.get_latest_materialization_events(keys).items():
         materialization = entry.asset_materialization if entry is not None else None
         version = (materialization.tags or {}).get(CODE_VERSION) if materialization is not None else None
         if version is not None:
-            found[key] = version
-    return found
+            versions[key] = version
+    return versions

@@ -1,7 +1,7 @@
 """Compare the jobs of a cluster with the runs: orphaned jobs, lost jobs, starved jobs, preempted jobs.
 
 In:  the jobs of a cluster; this deployment's runs that submitted them, and its runs in progress.
-Out: findings, each with a sentence that says what to do.
+Out: findings, each with a sentence that names the next action.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CARRIER = "marin/carrier"
 """Metadata key of a job that runs the small steps of a run."""
 
 STOPPING_S = 60.0
-"""How long a job may outlive its run: a terminated run ends first, and its job soon after."""
+"""Seconds for which a job may outlive its run: a terminated run ends first, and its job soon after."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a person should know of a job or of a run."""
+    """A problem of a job or of a run."""
 
     title: str
     """A few words."""
@@ -65,7 +65,7 @@ class Findings:
     starved: tuple[Finding, ...] = ()
     """Jobs that wait for a machine longer than they should."""
     preempted: tuple[Finding, ...] = ()
-    """Jobs that compute a step again whose last job has lost its worker."""
+    """Jobs that continue a step whose last job has lost its worker."""
     ours: int = 0
     """Unfinished jobs of this deployment."""
     foreign: int = 0
@@ -98,8 +98,8 @@ class Findings:
                 f"{_count(len(self.starved), 'job waits', 'jobs wait')} too long for a machine": self.starved,
                 f"{_count(len(self.preempted), 'step has', 'steps have')} lost a worker": self.preempted,
             }
-            said = [text for text, found in counted.items() if found]
-            return f"{' and '.join(said)}; the tick's log names them all, the first is: {self.all[0].sentence}"
+            phrases = [text for text, findings in counted.items() if findings]
+            return f"{' and '.join(phrases)}; the tick's log names them all, the first is: {self.all[0].sentence}"
         others = f"; another deployment has {self.foreign}" if self.foreign else ""
         return f"{_count(self.ours, 'unfinished job', 'unfinished jobs')}, none without a waiting run{others}."
 
@@ -112,13 +112,13 @@ def is_a_step(job: JobInfo) -> bool:
 def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float, starved_s: float = math.inf) -> Findings:
     """Compare all jobs of the cluster, ended ones too, with the runs by run id.
 
-    `starved_s`: how long a job that a run waits for may wait for its machine.
+    `starved_s`: seconds that a job that a run waits for may wait for its machine.
     """
     jobs = list(jobs)
     unfinished = [job for job in jobs if is_a_step(job)]
     waited_for = {id for run in runs.values() if run.is_alive for id in run.jobs.values()}
     ours = [job for job in unfinished if job.metadata["marin/run_id"] in runs or job.submission_id in waited_for]
-    known = {job.submission_id for job in jobs}
+    submitted = {job.submission_id for job in jobs}
     return Findings(
         orphans=tuple(
             _orphan(job, run)
@@ -130,7 +130,7 @@ def compare(jobs: Iterable[JobInfo], runs: Mapping[str, Run], now_s: float, star
             _waiting(run, step, submission_id)
             for run in runs.values()
             for step, submission_id in run.jobs.items()
-            if run.is_alive and submission_id not in known
+            if run.is_alive and submission_id not in submitted
         ),
         starved=tuple(
             _starved(job, now_s)
@@ -154,19 +154,19 @@ def _job_before(job: JobInfo, jobs: Iterable[JobInfo]) -> JobInfo | None:
     """The last job of the same run for the same output; None for the first one. A run submits another one only if the
     worker of the last was lost."""
 
-    def attempt(one: JobInfo) -> int:
-        return int(one.metadata["marin/attempt"])
+    def attempt(candidate: JobInfo) -> int:
+        return int(candidate.metadata["marin/attempt"])
 
     same = ("marin/run_id", "marin/output")
     if CARRIER in job.metadata:
         return None
     earlier = [
-        one
-        for one in jobs
-        if one.status.is_terminal
-        and all(one.metadata.get(key) == job.metadata[key] for key in same)
-        and one.metadata.get("marin/attempt", "").isdecimal()
-        and attempt(one) < attempt(job)
+        other
+        for other in jobs
+        if other.status.is_terminal
+        and all(other.metadata.get(key) == job.metadata[key] for key in same)
+        and other.metadata.get("marin/attempt", "").isdecimal()
+        and attempt(other) < attempt(job)
     ]
     return max(earlier, key=attempt, default=None)
 
@@ -236,5 +236,5 @@ def _short(run_id: str) -> str:
     return run_id[:8]
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number} {singular if number == 1 else plural}"

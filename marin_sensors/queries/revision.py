@@ -3,8 +3,8 @@
     hf://datasets/allenai/c4            the commit of a Hugging Face dataset's main branch; @name: of another branch
     https://example.org/dump.jsonl.gz   the ETag of a URL; without one, the time of its last change and its size
 
-The Hub is asked at HF_ENDPOINT, with HF_TOKEN if that is set. Sources: https://huggingface.co/docs/hub/api, RFC 9110,
-8.8.
+The Hub is queried at HF_ENDPOINT, with HF_TOKEN if that is set. Sources: https://huggingface.co/docs/hub/api, RFC
+9110, 8.8.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from marin_resources.http_request import FAILURES, answer_to
 
 HUB = "https://huggingface.co"
 TIMEOUT_S = 20.0
-"""Of a whole answer; Dagster gives a tick 60 s."""
+"""Time limit of a whole answer; Dagster gives a tick 60 s."""
 MOST_BYTES = 20_000_000
-"""Of an answer of the Hub, which lists the files of a dataset."""
+"""Size limit of an answer of the Hub, which lists the files of a dataset."""
 _DATASET = re.compile(r"hf://datasets/(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<branch>[^\s]+))?")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class RevisionError(MarinError):
-    """A revision that cannot be asked for now: one sentence."""
+    """A revision that cannot be read now: one sentence."""
 
 
 @dataclass(frozen=True)
 class Revision:
-    """What a server has now."""
+    """The revision that a server has now."""
 
     key: str
     """A name for it that can be the key of a partition: the commit, or the ETag."""
     phrase: str
-    """As people call it: "commit 5e1b3c…"."""
+    """A name for people: "commit 5e1b3c…"."""
 
 
 def require_source(source: str) -> None:
@@ -55,9 +55,9 @@ def require_source(source: str) -> None:
 
 
 def revision_of(source: str) -> Revision:
-    """Ask the server. Raises RevisionError."""
-    found = _DATASET.fullmatch(source)
-    return _commit(source, found["name"], found["branch"] or "main") if found else _etag(source)
+    """Query the server. Raises RevisionError."""
+    dataset = _DATASET.fullmatch(source)
+    return _commit(source, dataset["name"], dataset["branch"] or "main") if dataset else _etag(source)
 
 
 def _is_url(source: str) -> bool:
@@ -70,7 +70,7 @@ def _commit(source: str, name: str, branch: str) -> Revision:
     token = os.environ.get("HF_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     url = f"{endpoint}/api/datasets/{name}/revision/{quote(branch, safe='')}"
-    _, body = _ask("GET", url, headers, source)
+    _, body = _request("GET", url, headers, source)
     try:
         commit = json.loads(body)["sha"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -81,7 +81,7 @@ def _commit(source: str, name: str, branch: str) -> Revision:
 
 
 def _etag(source: str) -> Revision:
-    headers, _ = _ask("HEAD", source, {}, source)
+    headers, _ = _request("HEAD", source, {}, source)
     tag = headers.get("ETag", "").removeprefix("W/").strip('"')
     if tag:
         return Revision(_name_of(tag), f"ETag {tag[:40]}")
@@ -94,7 +94,7 @@ def _etag(source: str) -> Revision:
     return Revision(_name_of(f"{changed} {headers.get('Content-Length', '')}"), f"last change {changed}")
 
 
-def _ask(method: str, url: str, headers: dict[str, str], source: str) -> tuple[Message, bytes]:
+def _request(method: str, url: str, headers: dict[str, str], source: str) -> tuple[Message, bytes]:
     """The headers and the body of the answer."""
     request = urllib.request.Request(url, headers={"User-Agent": "marin", **headers}, method=method)
     try:
@@ -107,8 +107,8 @@ def _ask(method: str, url: str, headers: dict[str, str], source: str) -> tuple[M
             "tick asks again."
         ) from None
     except FAILURES as error:
-        what = str(error.reason) if isinstance(error, urllib.error.URLError) else str(error) or type(error).__name__
-        raise RevisionError(f"The server of {source!r} did not answer ({what}). The next tick asks again.") from None
+        reason = str(error.reason) if isinstance(error, urllib.error.URLError) else str(error) or type(error).__name__
+        raise RevisionError(f"The server of {source!r} did not answer ({reason}). The next tick asks again.") from None
 
 
 def _name_of(text: str) -> str:

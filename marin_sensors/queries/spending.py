@@ -1,4 +1,4 @@
-"""What a budget counts: a limit, what is spent of it, and by which steps."""
+"""The spending of a budget: a limit, the amount that is spent of it, and the steps that spent it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Period = Literal["day", "week", "month"]
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What a limit counts, and how much of it is spent."""
+    """A limit, and the amount that is spent of it."""
 
     name: str
     """A pool, "dollars" or "transfers"."""
@@ -39,7 +39,7 @@ class Spending:
 
 
 def start_of(every: Period, now: datetime) -> datetime:
-    """When the period of this moment began."""
+    """The beginning of the period of this moment."""
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if every == "week":
         return day - timedelta(days=day.weekday())
@@ -51,31 +51,35 @@ def label_of(every: Period, began: datetime) -> str:
     return f"{began:%Y-%m}" if every == "month" else f"{'Week of ' * (every == 'week')}{began:%Y-%m-%d}"
 
 
-def unit_of(what: str) -> str:
-    """What the limit `what` is counted in."""
-    return {TRANSFERS: "GB", DOLLARS: "dollars"}.get(what, "device hours")
+def unit_of(limit_name: str) -> str:
+    """The unit of a limit."""
+    return {TRANSFERS: "GB", DOLLARS: "dollars"}.get(limit_name, "device hours")
 
 
-def spending_of(what: str, limit: float, found: Sequence[Used], prices: Prices) -> Spending:
-    """What was spent of the limit of a pool, of "dollars", or of "transfers"."""
-    mine = [each for each in found if what in (TRANSFERS, DOLLARS, each.entry.pool)]
+def spending_of(limit_name: str, limit: float, attempts: Sequence[Used], prices: Prices) -> Spending:
+    """The spending of the limit of a pool, of "dollars", or of "transfers"."""
+    counted = [attempt for attempt in attempts if limit_name in (TRANSFERS, DOLLARS, attempt.entry.pool)]
     by_step: dict[str, float] = {}
-    for each in mine:
-        by_step[each.entry.step] = by_step.get(each.entry.step, 0.0) + _amount(what, each, prices)
+    for attempt in counted:
+        by_step[attempt.entry.step] = by_step.get(attempt.entry.step, 0.0) + _amount(limit_name, attempt, prices)
     steps = sorted(((step, amount) for step, amount in by_step.items() if amount), key=lambda pair: (-pair[1], pair[0]))
-    runs = [each.entry.run_id for each in mine if steps and each.entry.step == steps[0][0] and each.entry.run_id]
+    runs = [
+        attempt.entry.run_id
+        for attempt in counted
+        if steps and attempt.entry.step == steps[0][0] and attempt.entry.run_id
+    ]
     return Spending(
-        name=what,
-        unit=unit_of(what),
+        name=limit_name,
+        unit=unit_of(limit_name),
         limit=limit,
         spent=sum(by_step.values()),
         steps=steps,
-        running=sum(not each.ended for each in mine),
+        running=sum(not attempt.ended for attempt in counted),
         run_id=str(runs[-1]) if runs else "",
     )
 
 
-def _amount(what: str, used: Used, prices: Prices) -> float:
-    if what == TRANSFERS:
+def _amount(limit_name: str, used: Used, prices: Prices) -> float:
+    if limit_name == TRANSFERS:
         return used.moved_bytes / GB
-    return prices.cost(device_hours([used])).dollars if what == DOLLARS else used.hours
+    return prices.cost(device_hours([used])).dollars if limit_name == DOLLARS else used.hours

@@ -20,9 +20,9 @@ class FailedRun:
     steps: tuple[str, ...]
     """Dagster's names of the steps that failed, in their order."""
     assets: frozenset[dg.AssetKey]
-    """What these steps were to make."""
+    """The assets that these steps were to materialize."""
     sentence: str
-    """Of the first step that failed, or of the run."""
+    """The error of the first step that failed, or of the run."""
     log: tuple[str, ...]
     """The last lines of the traceback of that step."""
 
@@ -44,9 +44,9 @@ def read_failed_run(instance: dg.DagsterInstance, run_id: str) -> FailedRun:
             continue
         steps.append(str(event.step_key))
         data = event.step_failure_data
-        found = data.user_failure_data.metadata if data.user_failure_data else {}
+        metadata = data.user_failure_data.metadata if data.user_failure_data else {}
         if len(steps) == 1:
-            sentence, trace, cause = failure_sentence(event), found.get("traceback"), first_cause(data.error)
+            sentence, trace, cause = failure_sentence(event), metadata.get("traceback"), first_cause(data.error)
             lines = str(trace.value).strip("`\n ") if trace else "".join(cause.stack) if cause else ""
             log = lines.splitlines()
     return FailedRun(

@@ -16,5 +16,5 @@ IN_PROGRESS = [*STARTED, dg.DagsterRunStatus.QUEUED]
 
 
 def in_progress(instance: dg.DagsterInstance, tag: str, name: str) -> int:
-    """How many runs with this tag are queued or under way."""
+    """The number of runs with this tag that are queued or under way."""
     return len(instance.get_run_ids(dg.RunsFilter(statuses=IN_PROGRESS, tags={tag: name})))

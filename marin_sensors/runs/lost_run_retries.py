@@ -19,7 +19,7 @@ from marin_sensors.runs.in_progress import SENSOR
 from marin_sensors.runs.partition_ranges import range_of, range_tags
 
 RETRIES = 3
-"""Of a lost run by Dagster."""
+"""Retries of a lost run by Dagster."""
 AT_MOST = 10
 """Requests of a sensor for a lost run, and for that one if it is lost too."""
 LOOKED_BACK = timedelta(days=7)
@@ -51,13 +51,13 @@ def request_again(
     keys         the sensor's assets
     tags         other tags that a run has, or it is not requested
     """
-    there = set(context.instance.get_dynamic_partitions(partitions))
+    existing = set(context.instance.get_dynamic_partitions(partitions))
     requests = []
     for run in _lost(context.instance, {**tags_of(sensor), **(tags or {})}):
-        some, number = range_of(run), int(run.tags.get(REQUEST, "0")) + 1
-        if number > AT_MOST or not some or not there.issuperset(some):
+        ends, number = range_of(run), int(run.tags.get(REQUEST, "0")) + 1
+        if number > AT_MOST or not ends or not existing.issuperset(ends):
             continue
-        first, last = some
+        first, last = ends
         phrase = first if first == last else f"{first}...{last}"
         context.log.warning(
             f"The run {run.run_id[:8]} of {phrase} was lost, and Dagster has not launched it again. It is requested "
@@ -72,7 +72,7 @@ def request_again(
                 tags={
                     **own,
                     **tags_of(sensor),
-                    **({} if first == last else range_tags(some)),
+                    **({} if first == last else range_tags(ends)),
                     LOST: run.run_id,
                     REQUEST: str(number),
                 },
@@ -88,10 +88,10 @@ def _lost(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> list[dg.Dags
         statuses=[dg.DagsterRunStatus.FAILURE], tags={SENSOR: tags[SENSOR]}, created_after=now - LOOKED_BACK
     )
     records = instance.get_run_records(failed, ascending=True)
-    runs = [each.dagster_run for each in records if each.update_timestamp <= now - LEFT_TO_DAGSTER]
+    runs = [record.dagster_run for record in records if record.update_timestamp <= now - LEFT_TO_DAGSTER]
     lost = [run for run in runs if tags.items() <= run.tags.items() and _is_lost(run)]
-    wanted = dg.RunsFilter(tags={LOST: [run.run_id for run in lost]}) if lost else None
-    tried = {run.tags[LOST] for run in instance.get_runs(wanted)} if wanted else set()
+    retried = dg.RunsFilter(tags={LOST: [run.run_id for run in lost]}) if lost else None
+    tried = {run.tags[LOST] for run in instance.get_runs(retried)} if retried else set()
     return [run for run in lost if run.run_id not in tried]
 
 

@@ -15,26 +15,28 @@ Range = tuple[Sequence[str], tuple[dg.AssetKey, ...]]
 """Keys that follow one another in their set, and the assets that are made at all of them."""
 
 
-def ranges_of(graph: Any, known: Sequence[str], wanted: Mapping[str, tuple[dg.AssetKey, ...]]) -> Iterator[Range]:
-    """The ranges of the partitions `wanted`, which are in the order of the set backwards: the last range first.
+def ranges_of(
+    graph: Any, all_keys: Sequence[str], assets_by_key: Mapping[str, tuple[dg.AssetKey, ...]]
+) -> Iterator[Range]:
+    """The ranges of the keys of `assets_by_key`, which are in the order of the set backwards: the last range first.
 
     Dagster's range of a product is one of each dimension, so a range stays within one key of the first dimension.
 
-    known    the keys of the set, in its order
-    wanted   key -> the assets that are made at it; a range has keys of the same assets alone
+    all_keys        the keys of the set, in its order
+    assets_by_key   key -> the assets that are materialized at it; a range has keys of the same assets alone
     """
-    place = {key: number for number, key in enumerate(known)}
-    some: list[str] = []
+    place = {key: number for number, key in enumerate(all_keys)}
+    chunk: list[str] = []
     assets: tuple[dg.AssetKey, ...] = ()
-    for key, own in wanted.items():
-        joins = some and own == assets and place[key] + 1 == place[some[0]]
-        joins = joins and (not _is_product(graph, own) or key_of_dimension(key, 0) == key_of_dimension(some[0], 0))
-        if some and not (joins and len(some) < _most(graph, assets)):
-            yield some, assets
-            some = []
-        some, assets = [key, *some], own
-    if some:
-        yield some, assets
+    for key, own in assets_by_key.items():
+        joins = chunk and own == assets and place[key] + 1 == place[chunk[0]]
+        joins = joins and (not _is_product(graph, own) or key_of_dimension(key, 0) == key_of_dimension(chunk[0], 0))
+        if chunk and not (joins and len(chunk) < _most(graph, assets)):
+            yield chunk, assets
+            chunk = []
+        chunk, assets = [key, *chunk], own
+    if chunk:
+        yield chunk, assets
 
 
 def _is_product(graph: Any, assets: Sequence[dg.AssetKey]) -> bool:
@@ -47,9 +49,9 @@ def key_of_dimension(key: str, number: int) -> str:
     return key.split(SEPARATOR)[number]
 
 
-def range_tags(some: Sequence[str]) -> dict[str, str]:
+def range_tags(chunk: Sequence[str]) -> dict[str, str]:
     """The tags of a run of this range."""
-    return {RANGE_START_TAG: some[0], RANGE_END_TAG: some[-1]}
+    return {RANGE_START_TAG: chunk[0], RANGE_END_TAG: chunk[-1]}
 
 
 def range_of(run: dg.DagsterRun) -> tuple[str, str] | None:

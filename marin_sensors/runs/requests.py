@@ -1,4 +1,4 @@
-"""What a look at drops means to Dagster: partitions that are added, runs that are requested, changes that are shown."""
+"""The results of a look at drops, for Dagster: partitions to add, runs to request, changes to show."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def misfit(context: dg.SensorEvaluationContext, keys: Sequence[dg.AssetKey], par
         if sentence := unknown(context, key):
             return sentence
         assert context.repository_def is not None
-        found = context.repository_def.asset_graph.get(key).partitions_def
-        if not isinstance(found, dg.DynamicPartitionsDefinition) or found.name != partitions:
+        asset_partitions = context.repository_def.asset_graph.get(key).partitions_def
+        if not isinstance(asset_partitions, dg.DynamicPartitionsDefinition) or asset_partitions.name != partitions:
             return (
                 f"The sensor adds partitions to the set {partitions!r}, and its asset {key.to_user_string()!r} has "
                 f"other partitions. Give its step partitions=dynamic({partitions!r})."
@@ -43,13 +43,13 @@ def refused(context: dg.SensorEvaluationContext, partitions: str, key: str) -> s
 
 
 def unknown(context: dg.SensorEvaluationContext, key: dg.AssetKey) -> str:
-    """A sentence that says that the code location does not have the asset; empty if it does."""
+    """A sentence for an asset that the code location does not have; empty if it has the asset."""
     assert context.repository_def is not None
     graph, name = context.repository_def.asset_graph, key.to_user_string()
     if graph.has(key):
         return ""
-    known = [each.to_user_string() for each in graph.materializable_asset_keys]
-    close = difflib.get_close_matches(name, known, n=1)
+    names = [asset.to_user_string() for asset in graph.materializable_asset_keys]
+    close = difflib.get_close_matches(name, names, n=1)
     meant = f"Did you mean {close[0]!r}?" if close else "Correct the sensor."
     return f"The sensor's asset {name!r} is not in the code location. {meant}"
 

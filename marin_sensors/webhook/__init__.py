@@ -1,3 +1,3 @@
-"""Messages to people: what one says, how many are sent, and the webhook that takes them.
+"""Messages to people: their text, their number in an hour, and the webhook that takes them.
 
 May import `marin_resources`; no Dagster."""

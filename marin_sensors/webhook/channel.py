@@ -14,10 +14,10 @@ from marin_sensors.webhook.outbox import SentMessages, send
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
-    """What a tick has sent."""
+class Delivery:
+    """The result of sending in one tick."""
 
-    told: SentMessages
+    sent: SentMessages
     """For the next tick."""
     waiting: int = 0
     """Messages that wait for the next hour."""
@@ -34,7 +34,7 @@ class Sent:
             raise self.error
 
     def sentence(self) -> str:
-        """What a person should know of it; empty if all was sent."""
+        """A sentence about what was not sent; empty if all was sent."""
         return str(self.error) if self.error else f"{self.waiting} wait for the next hour." if self.waiting else ""
 
 
@@ -64,13 +64,13 @@ class Channel:
             log=[self._redactor.text(line) for line in log],
         )
 
-    def send(self, told: SentMessages, messages: Iterable[Message], now_s: float) -> Sent:
+    def send(self, sent: SentMessages, messages: Iterable[Message], now_s: float) -> Delivery:
         """Send what is new; nothing without a webhook."""
         if not self.is_configured:
-            return Sent(told=told)
+            return Delivery(sent=sent)
         url = os.environ[self.variable]
-        told, waiting, error = send(told, messages, now_s, self.per_hour, lambda some: post(url, slack_json(some)))
-        return Sent(told=told, waiting=waiting, error=error)
+        sent, waiting, error = send(sent, messages, now_s, self.per_hour, lambda chunk: post(url, slack_json(chunk)))
+        return Delivery(sent=sent, waiting=waiting, error=error)
 
     @cached_property
     def _redactor(self) -> Redactor:

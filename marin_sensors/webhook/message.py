@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_CHARACTERS = 3000
-"""Of a text; Slack cuts longer ones."""
+"""Limit of a text; Slack cuts longer ones."""
 MOST_LINES = 10
 GROUPED_SHOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """What has happened."""
+    """An event for people."""
 
     id: str
-    """The same for the same event."""
+    """Equal for the same event."""
     title: str
     """A few words: which step, which check."""
     sentence: str

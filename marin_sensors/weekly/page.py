@@ -17,8 +17,8 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 
 
 def draw(report: Report, name: str, ui: str = "") -> str:
-    """The page. `ui` is the address of Dagster's UI, for links; without it there are none."""
-    title, said = f"{name}: {title_of(report)}", summary_of(report).partition("\n\n")[2]
+    """The page. `ui` is the address of Dagster's UI, for links; without it the page has none."""
+    title, summary = f"{name}: {title_of(report)}", summary_of(report).partition("\n\n")[2]
     unknown = "".join(f"<p>{escape(sentence)}</p>" for sentence in report.unknown)
     tables = "".join(_table(table, ui.rstrip("/")) for table in tables_of(report))
     head = (
@@ -27,13 +27,13 @@ def draw(report: Report, name: str, ui: str = "") -> str:
     )
     return (
         f'<!doctype html>\n<html lang="en">{head}\n'
-        f"<h1>{escape(title)}</h1>\n<p>{escape(said)}</p>\n{unknown}{tables}</html>\n"
+        f"<h1>{escape(title)}</h1>\n<p>{escape(summary)}</p>\n{unknown}{tables}</html>\n"
     )
 
 
 def _table(table: Table, ui: str) -> str:
     numeric = [all(isinstance(row[place], int | float) for row in table.rows) for place in range(len(table.columns))]
-    kinds = [' class="number"' if each else "" for each in numeric]
+    kinds = [' class="number"' if is_numeric else "" for is_numeric in numeric]
     head = "".join(f"<th{kind}>{escape(column)}" for column, kind in zip(table.columns, kinds, strict=True))
     body = ""
     for number, row in enumerate(table.rows):

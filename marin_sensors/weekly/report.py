@@ -1,4 +1,4 @@
-"""What the report of some days says: rows, numbers and sentences. Nothing here is of Dagster's pages, or HTML.
+"""The contents of a report of some days: rows, numbers and sentences. Nothing here is of Dagster's pages, or HTML.
 
 In:  Dagster's history, the store, what was used.   Out: a Report.
 """
@@ -33,14 +33,14 @@ class Row:
     reused: int
     failed: int
     hours: float
-    """Of computing, summed over its outputs."""
+    """Hours of computing, summed over its outputs."""
     device_hours: float
     dollars: float
-    """Of the device hours whose price is declared."""
+    """Cost of the device hours whose price is declared."""
     transferred_gb: float
     """From other regions."""
     goodput: float | None
-    """Of its tries on slices; None if it ran on none."""
+    """Goodput of its tries on slices; None if it ran on none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +56,13 @@ class Report:
     pools: Mapping[str, float] | None
     """Pool -> device hours; None if they are unknown, and then transfers are too."""
     prices: Prices
-    """Of device hours, as declared."""
+    """Prices of device hours, as declared."""
     unknown: Sequence[str]
-    """What could not be read, in sentences."""
+    """Sentences about what could not be read."""
 
     def numbers(self) -> dict[str, int | float]:
         """Numbers by names that stay, so that Dagster plots them over the weeks. What is unknown is left out."""
-        found: dict[str, int | float] = {
+        numbers: dict[str, int | float] = {
             "runs": self.runs,
             "failed_runs": len(self.failed_runs),
             "computed": sum(row.computed for row in self.rows),
@@ -71,14 +71,14 @@ class Report:
             "hours": round(sum(row.hours for row in self.rows), 3),
         }
         if self.pools is not None:
-            found["device_hours"] = round(sum(self.pools.values()), 3)
-            found |= {f"device_hours_{pool}": round(hours, 3) for pool, hours in sorted(self.pools.items())}
+            numbers["device_hours"] = round(sum(self.pools.values()), 3)
+            numbers |= {f"device_hours_{pool}": round(hours, 3) for pool, hours in sorted(self.pools.items())}
             if self.prices:
-                found["dollars"] = round(sum(row.dollars for row in self.rows), 2)
-            found["transferred_gb"] = round(sum(row.transferred_gb for row in self.rows), 3)
+                numbers["dollars"] = round(sum(row.dollars for row in self.rows), 2)
+            numbers["transferred_gb"] = round(sum(row.transferred_gb for row in self.rows), 3)
         if self.outdated is not None:
-            found["outdated"] = len(self.outdated)
-        return found
+            numbers["outdated"] = len(self.outdated)
+        return numbers
 
 
 def make_report(
@@ -91,13 +91,13 @@ def make_report(
 ) -> Report:
     """The report from `since` to `until`, without the asset that it is. Raises UnavailableError, and SettingError."""
     week, unknown, prices = read_week(instance, since, until, but), list[str](), declared_prices()
-    some: list[Used] | None = None
+    attempts: list[Used] | None = None
     outdated: list[Outdated] | None = None
     try:
-        some = used(store.prefix, since, until)
+        attempts = used(store.prefix, since, until)
     except ControlFileError as error:
         unknown.append(f"Device hours and transfers are unknown: {error}")
-    pools = None if some is None else device_hours(some)
+    pools = None if attempts is None else device_hours(attempts)
     if prices and pools and (unpriced := prices.cost(pools).unpriced):
         unknown.append(f"No price is declared for the device hours of {', '.join(unpriced)}: they are in no dollars.")
     try:
@@ -109,7 +109,7 @@ def make_report(
         until=until,
         runs=week.runs,
         failed_runs=week.failed,
-        rows=sorted(_rows(week, some or (), _assets_by_step(graph), prices), key=_expense),
+        rows=sorted(_rows(week, attempts or (), _assets_by_step(graph), prices), key=_expense),
         outdated=outdated,
         pools=pools,
         prices=prices,
@@ -117,11 +117,11 @@ def make_report(
     )
 
 
-def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str], prices: Prices) -> list[Row]:
+def _rows(week: Week, attempts: Iterable[Used], assets: Mapping[str, str], prices: Prices) -> list[Row]:
     by_asset: dict[str, list[Used]] = {}
-    for each in some:
-        by_asset.setdefault(_asset_of(each.entry.step, assets), []).append(each)
-    found = {**{name: Ran() for name in by_asset}, **week.assets}
+    for attempt in attempts:
+        by_asset.setdefault(_asset_of(attempt.entry.step, assets), []).append(attempt)
+    ran_by_asset = {**{name: Ran() for name in by_asset}, **week.assets}
     return [
         Row(
             asset=name,
@@ -131,10 +131,10 @@ def _rows(week: Week, some: Iterable[Used], assets: Mapping[str, str], prices: P
             hours=ran.compute_s / 3600,
             device_hours=sum(hours.values()),
             dollars=prices.cost(hours).dollars,
-            transferred_gb=sum(each.moved_bytes for each in by_asset.get(name, ())) / GB,
+            transferred_gb=sum(attempt.moved_bytes for attempt in by_asset.get(name, ())) / GB,
             goodput=ran.goodput,
         )
-        for name, ran in found.items()
+        for name, ran in ran_by_asset.items()
         for hours in [device_hours(by_asset.get(name, ()))]
     ]
 

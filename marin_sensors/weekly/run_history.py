@@ -1,4 +1,4 @@
-"""What ran in some days, by Dagster's history: materializations of each asset, runs that ended, runs that failed.
+"""The runs of some days, by Dagster's history: materializations of each asset, runs that ended, runs that failed.
 
 A materialization is read for its metadata `reused` and `compute_s`, and for those of its tries on slices. One without
 `reused`, as of an asset that is no step, counts as computed.
@@ -29,15 +29,15 @@ class Ran:
     failed: int = 0
     """Times that its step failed in a run."""
     compute_s: float = 0.0
-    """Of what was computed."""
+    """Seconds of computing."""
     kept_s: float = 0.0
-    """Of what was computed on slices: work that is in the outputs."""
+    """Seconds of computing on slices: work that is in the outputs."""
     tried_s: float = 0.0
     """All that its tries took: also waiting, startup, and work that was lost."""
 
     @property
     def goodput(self) -> float | None:
-        """Of its tries on slices, between 0 and 1; None without any."""
+        """Goodput of its tries on slices, between 0 and 1; None without any."""
         return self.kept_s / self.tried_s if self.tried_s else None
 
 
@@ -47,7 +47,7 @@ class Failed:
 
     run_id: str
     ended_s: float
-    what: str
+    name: str
     """The assets that failed, or the run's job."""
     sentence: str
 
@@ -63,7 +63,7 @@ class Week:
 
 
 def read_week(instance: dg.DagsterInstance, since: datetime, until: datetime, but: dg.AssetKey) -> Week:
-    """What ran after `since` and before `until`, but for one asset."""
+    """The runs and assets after `since` and before `until`, but for one asset."""
     assets = {key.to_user_string(): ran for key, ran in _materialized(instance, since, until, but)}
     in_time = dg.RunsFilter(updated_after=since.astimezone(UTC), created_before=until.astimezone(UTC))
     ended = [
@@ -79,10 +79,10 @@ def read_week(instance: dg.DagsterInstance, since: datetime, until: datetime, bu
             names = sorted(key.to_user_string() for key in why.assets)
             for name in names:
                 assets.setdefault(name, Ran()).failed += 1
-            what = ", ".join(names or why.steps) or run.job_name
+            label = ", ".join(names or why.steps) or run.job_name
             assert record.end_time is not None
-            failed.append(Failed(run_id=run.run_id, ended_s=record.end_time, what=what, sentence=why.sentence))
-    failed.sort(key=lambda each: -each.ended_s)
+            failed.append(Failed(run_id=run.run_id, ended_s=record.end_time, name=label, sentence=why.sentence))
+    failed.sort(key=lambda failure: -failure.ended_s)
     return Week(runs=len(ended), failed=failed, assets=assets)
 
 
@@ -94,12 +94,14 @@ def _materialized(
         key, last = record.asset_entry.asset_key, record.asset_entry.last_materialization_record
         if key == but or last is None or last.timestamp <= since.timestamp():
             continue
-        wanted = dg.AssetRecordsFilter(key, after_timestamp=since.timestamp(), before_timestamp=until.timestamp())
+        records_filter = dg.AssetRecordsFilter(
+            key, after_timestamp=since.timestamp(), before_timestamp=until.timestamp()
+        )
         ran, cursor, more = Ran(), None, True
         while more:
-            page = instance.fetch_materializations(wanted, limit=AT_ONCE, cursor=cursor)
-            for each in page.records:
-                _add(ran, each.asset_materialization)
+            page = instance.fetch_materializations(records_filter, limit=AT_ONCE, cursor=cursor)
+            for materialization in page.records:
+                _add(ran, materialization.asset_materialization)
             cursor, more = page.cursor, page.has_more
         if ran.computed or ran.reused:
             yield key, ran
@@ -118,5 +120,5 @@ def _add(ran: Ran, event: dg.AssetMaterialization | None) -> None:
 
 
 def _seconds(metadata: Mapping[str, dg.MetadataValue], name: str) -> float:
-    found = metadata.get(name)
-    return float(found.value) if found is not None and isinstance(found.value, int | float) else 0.0
+    seconds = metadata.get(name)
+    return float(seconds.value) if seconds is not None and isinstance(seconds.value, int | float) else 0.0

@@ -18,25 +18,27 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     links: Sequence[str] = ()
-    """Of each row, a path below the UI's address; empty without links."""
+    """The link of each row, a path below the UI's address; empty without links."""
 
 
 def summary_of(report: Report) -> str:
     """A few sentences in Markdown. Dagster shows less than a thousand characters in place."""
     numbers = report.numbers()
-    said = [
+    sentences = [
         f"**{title_of(report)}**\n\n{_count(report.runs, 'run')} ended, {len(report.failed_runs)} failed.",
         f"{_count(int(numbers['computed']), 'output')} computed in {_hours(numbers['hours'])}, "
         f"{numbers['reused']} reused.",
     ]
     if report.pools is not None:
-        each = ", ".join(f"{pool} {hours:,.1f}" for pool, hours in sorted(report.pools.items())[:5])
+        hours_by_pool = ", ".join(f"{pool} {hours:,.1f}" for pool, hours in sorted(report.pools.items())[:5])
         cost = f" for ${numbers['dollars']:,.2f}" if "dollars" in numbers else ""
-        said.append(f"{numbers['device_hours']:,.1f} device hours{cost}{f' ({each})' if each else ''}.")
-        said.append(f"{numbers['transferred_gb']:,.1f} GB from other regions.")
+        sentences.append(
+            f"{numbers['device_hours']:,.1f} device hours{cost}{f' ({hours_by_pool})' if hours_by_pool else ''}."
+        )
+        sentences.append(f"{numbers['transferred_gb']:,.1f} GB from other regions.")
     if report.outdated is not None:
-        said.append(f"{_count(len(report.outdated), 'asset')} outdated.")
-    return " ".join([*said, *(sentence[:200] for sentence in report.unknown)])
+        sentences.append(f"{_count(len(report.outdated), 'asset')} outdated.")
+    return " ".join([*sentences, *(sentence[:200] for sentence in report.unknown)])
 
 
 def title_of(report: Report) -> str:
@@ -48,7 +50,7 @@ def title_of(report: Report) -> str:
 def tables_of(report: Report) -> list[Table]:
     """The assets, the runs that failed, what is outdated, the prices; without those that are empty."""
     zone = report.until.tzinfo
-    found = [
+    tables = [
         Table(
             title="assets",
             columns=(
@@ -83,23 +85,23 @@ def tables_of(report: Report) -> list[Table]:
             columns=("ended", "run", "what", "why"),
             rows=[
                 (
-                    f"{datetime.fromtimestamp(each.ended_s, UTC).astimezone(zone):%Y-%m-%d %H:%M}",
-                    each.run_id[:8],
-                    each.what,
-                    each.sentence,
+                    f"{datetime.fromtimestamp(run.ended_s, UTC).astimezone(zone):%Y-%m-%d %H:%M}",
+                    run.run_id[:8],
+                    run.name,
+                    run.sentence,
                 )
-                for each in report.failed_runs
+                for run in report.failed_runs
             ],
-            links=[f"runs/{each.run_id}" for each in report.failed_runs],
+            links=[f"runs/{run.run_id}" for run in report.failed_runs],
         ),
         Table(
             title="outdated now",
             columns=("asset", "version now", "partitions"),
             rows=[
-                (each.key.to_user_string(), each.output.version, str(len(each.partitions) or ""))
-                for each in report.outdated or ()
+                (stale.key.to_user_string(), stale.output.version, str(len(stale.partitions) or ""))
+                for stale in report.outdated or ()
             ],
-            links=[f"assets/{quote(each.key.to_user_string())}" for each in report.outdated or ()],
+            links=[f"assets/{quote(stale.key.to_user_string())}" for stale in report.outdated or ()],
         ),
         Table(
             title="prices",
@@ -107,11 +109,11 @@ def tables_of(report: Report) -> list[Table]:
             rows=[(price.device, price.dollars, price.on.isoformat()) for price in report.prices.all],
         ),
     ]
-    return [table for table in found if table.rows]
+    return [table for table in tables if table.rows]
 
 
-def _count(number: int, one: str) -> str:
-    return f"{number} {one}{'s' * (number != 1)}"
+def _count(number: int, singular: str) -> str:
+    return f"{number} {singular}{'s' * (number != 1)}"
 
 
 def _hours(hours: float) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from marin_sensors.drops.completeness import Completeness, DropFiles, Manifested, Marked, Settled
 from marin_sensors.drops.decide import DropEvent, DropState, judge
-from marin_sensors.drops.drop_listing import Change, DropListing, change_between
+from marin_sensors.drops.seen import Change, DropListing, change_between
 
 
 def seen(files: Mapping[str, str] | None, *beside: str) -> DropListing | None:
@@ -40,17 +40,13 @@ class Files:
 
 
 def looks(
-    each: Sequence[tuple[float, DropListing | None]],
-    rule: Completeness,
-    *,
-    revises: bool = False,
-    files: DropFiles = Files(),
+    each: Sequence[tuple[float, DropListing | None]], rule: Completeness, *, revises: bool = False, files: DropFiles = Files()
 ) -> list[tuple[DropEvent, int] | None]:
     known: DropState | None = None
     found = []
     for now_s, one in each:
         known, finding = judge("d", known, one, now_s, rule, files, revises=revises)
-        found.append((finding.what, finding.revision) if finding else None)
+        found.append((finding.event, finding.revision) if finding else None)
     return found
 
 
@@ -179,7 +175,7 @@ def test_each_content_is_taken_at_most_once_in_a_row(each: list, revises: bool) 
     for now_s, (files, marked) in enumerate(each):
         one = seen(files, *(["_"] if marked else []))
         known, finding = judge("d", known, one, now_s, Marked("_"), Files(), revises=revises)
-        if finding is not None and finding.what is DropEvent.TAKE:
+        if finding is not None and finding.event is DropEvent.TAKE:
             assert one is not None
             assert marked
             taken.append((finding.revision, one.fingerprint))
