@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     ".ci",
     "README.md",
+    "deploy",
     "infra",
     "marin_assets/defaults",
     "marin_assets/documents",

@@ -39,7 +39,7 @@ def default_programs() -> Path:
 
 
 def programs_in(copy: Path) -> Path:
-    """The same for good. If `nobody` may not enter where they are installed, they are copied there."""
+    """The folder with the programs, for good. `copy`, if `nobody` may not enter the installed one."""
     if not copy.exists() and _runs(_installed()):
         return _installed() / "bin"
     shutil.copytree(_installed(), copy, dirs_exist_ok=True)

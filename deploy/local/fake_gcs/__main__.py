@@ -2,7 +2,7 @@
 
 `python -m fake_gcs --port PORT --file FILE`: serve on loopback until it is killed, and keep all in the file.
 
-Says "ready" on standard output once it listens.
+Prints "ready" on standard output once it listens.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if __name__ == "__main__":
     parser.add_argument("fd", type=int, nargs="?")
     parser.add_argument("--port", type=int)
     parser.add_argument("--file", type=Path)
-    asked = parser.parse_args()
-    if asked.fd is not None:
-        asyncio.run(_serve(socket.socket(fileno=asked.fd), None))
+    options = parser.parse_args()
+    if options.fd is not None:
+        asyncio.run(_serve(socket.socket(fileno=options.fd), None))
     else:
-        asyncio.run(_serve(_bound(asked.port), Kept(asked.file)))
+        asyncio.run(_serve(_bound(options.port), Kept(options.file)))

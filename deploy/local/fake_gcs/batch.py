@@ -24,15 +24,15 @@ async def answer_batch(call: Call, answer: Callable[[Call], Awaitable[Answer]]) 
 
 async def _answer_part(part: Part, answer: Callable[[Call], Awaitable[Answer]]) -> bytes:
     try:
-        found = await answer(_call_in(part))
+        reply = await answer(_call_in(part))
     except RefusalError as refusal:
-        found = Answer(status=refusal.status, headers={"Content-Type": "application/json"}, body=refusal.body())
+        reply = Answer(status=refusal.status, headers={"Content-Type": "application/json"}, body=refusal.body())
     names = part.headers.get("content-id", "").strip("<>")
     lines = [f"--{BOUNDARY}", "Content-Type: application/http"]
     lines += [f"Content-ID: <response-{names}>"] if names else []
-    lines += ["", f"HTTP/1.1 {found.status} {responses[found.status]}"]
-    lines += [f"{name}: {value}" for name, value in {**found.headers, "Content-Length": len(found.body)}.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + bytes(found.body) + b"\r\n"
+    lines += ["", f"HTTP/1.1 {reply.status} {responses[reply.status]}"]
+    lines += [f"{name}: {value}" for name, value in {**reply.headers, "Content-Length": len(reply.body)}.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + bytes(reply.body) + b"\r\n"
 
 
 def _call_in(part: Part) -> Call:

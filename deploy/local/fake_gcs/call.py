@@ -12,7 +12,7 @@ from fake_gcs.refusals import invalid
 
 
 class Call:
-    """A request whose body is read when it is asked for: large ones never lie here twice."""
+    """A request whose body is read at first use: a large one is never in memory twice."""
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str], pieces: AsyncIterator[bytes]) -> None:
         parts = urlsplit(target)
@@ -56,10 +56,10 @@ class Answer:
 
 
 def json_answer(call: Call, value: dict[str, Any]) -> Answer:
-    """`value`, or of it what the parameter `fields` asks for (names at the top alone; what is in them comes whole)."""
+    """`value`, or its part that the parameter `fields` selects (names at the top alone; nested values come whole)."""
     if call.query.get("fields"):
-        asked = _top_names(call.query["fields"])
-        value = value if "*" in asked else {name: value[name] for name in value if name in asked}
+        selected = _top_names(call.query["fields"])
+        value = value if "*" in selected else {name: value[name] for name in value if name in selected}
     return Answer(headers={"Content-Type": "application/json; charset=UTF-8"}, body=json.dumps(value).encode())
 
 

@@ -26,16 +26,16 @@ class Checksums:
         return f"crc32c={self.crc32c}" + (f",md5={self.md5}" if self.md5 else "")
 
     def refuse_other(self, promised: Mapping[str, Any]) -> None:
-        """Raise if the client said beforehand that the content has other checksums than it has."""
-        for key, name, found in (("md5Hash", "MD5", self.md5), ("crc32c", "CRC32C", self.crc32c)):
-            if promised.get(key) not in (None, found):
+        """Raise if the client has promised other checksums than the content has."""
+        for key, name, computed in (("md5Hash", "MD5", self.md5), ("crc32c", "CRC32C", self.crc32c)):
+            if promised.get(key) not in (None, computed):
                 raise invalid(
-                    f'Provided {name} hash "{promised[key]}" doesn\'t match calculated {name} hash "{found}".'
+                    f'Provided {name} hash "{promised[key]}" doesn\'t match calculated {name} hash "{computed}".'
                 )
 
 
 class RunningChecksums:
-    """Of bytes that come piece by piece."""
+    """Checksums of bytes that come piece by piece."""
 
     def __init__(self) -> None:
         self._crc32c, self._md5 = google_crc32c.Checksum(), hashlib.md5(usedforsecurity=False)
@@ -56,7 +56,7 @@ def checksums_of(data: bytes | bytearray | memoryview) -> Checksums:
 
 
 def promised_in_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """What `X-Goog-Hash` and `Content-MD5` of an upload say, under the names of an object's fields."""
+    """The checksums in `X-Goog-Hash` and `Content-MD5` of an upload, under the names of an object's fields."""
     promised = {"md5Hash": headers["Content-MD5"]} if "Content-MD5" in headers else {}
     for part in headers.get("X-Goog-Hash", "").split(","):
         kind, _, digest = part.strip().partition("=")

@@ -35,16 +35,16 @@ async def move_object(store: Store, call: Call, bucket: str, name: str, to_name:
 
 async def compose_object(store: Store, call: Call, bucket: str, name: str) -> Answer:
     """The content of up to 32 objects, one after the other. What comes out has no MD5."""
-    asked = await call.read_json()
+    request = await call.read_json()
     refuse_bad_name(name)
-    sources = [_source(store, bucket, source) for source in asked.get("sourceObjects") or []]
+    sources = [_source(store, bucket, source) for source in request.get("sourceObjects") or []]
     if not 1 <= len(sources) <= MOST_SOURCES:
         raise invalid(f"The number of source components provided ({len(sources)}) must be 1 to {MOST_SOURCES}.")
     check(call.query, store.bucket(bucket).objects.get(name))
     data = b"".join(source.data for source in sources)
     checksums = Checksums(crc32c=checksums_of(data).crc32c, md5=None)
     count = sum(source.component_count or 1 for source in sources)
-    fields = asked.get("destination") or {}
+    fields = request.get("destination") or {}
     checksums.refuse_other({key: fields[key] for key in ("crc32c",) if key in fields})
     made = store.create(bucket, name, data, checksums, fields, component_count=count)
     return json_answer(call, made.resource(store.origin))
@@ -53,19 +53,21 @@ async def compose_object(store: Store, call: Call, bucket: str, name: str) -> An
 def _copy(
     store: Store, call: Call, changes: dict[str, Any], source: tuple[str, str], target: tuple[str, str]
 ) -> StoredObject:
-    """`changes`, if there are any, replace the fields of the source. Bytes are shared, as nothing ever changes them."""
+    """`changes`, if not empty, replace the fields of the source. Bytes are shared, as nothing ever changes them."""
     refuse_bad_name(target[1])
-    found = store.bucket(source[0]).find(source[1], call.query.get("sourceGeneration"))
-    check(call.query, found, prefix="ifSource")
+    original = store.bucket(source[0]).find(source[1], call.query.get("sourceGeneration"))
+    check(call.query, original, prefix="ifSource")
     check(call.query, store.bucket(target[0]).objects.get(target[1]))
-    return store.create(*target, found.data, found.checksums, changes or found.fields, found.component_count)
+    return store.create(
+        *target, original.data, original.checksums, changes or original.fields, original.component_count
+    )
 
 
-def _source(store: Store, bucket: str, asked: dict[str, Any]) -> StoredObject:
-    if "name" not in asked:
+def _source(store: Store, bucket: str, component: dict[str, Any]) -> StoredObject:
+    if "name" not in component:
         raise required("sourceObjects.name")
-    generation = asked.get("generation")
-    found = store.bucket(bucket).find(asked["name"], None if generation is None else str(generation))
-    conditions = {name: str(value) for name, value in (asked.get("objectPreconditions") or {}).items()}
-    check(conditions, found)
-    return found
+    generation = component.get("generation")
+    original = store.bucket(bucket).find(component["name"], None if generation is None else str(generation))
+    conditions = {name: str(value) for name, value in (component.get("objectPreconditions") or {}).items()}
+    check(conditions, original)
+    return original

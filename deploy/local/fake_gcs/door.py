@@ -1,4 +1,4 @@
-"""The door for tests: faults are armed, calm is made, requests are listed, a bucket is filled, or forgotten."""
+"""The door for tests: faults are armed and cleared, requests are listed, a bucket is filled, or forgotten."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fake_gcs.faults import Faults
 from fake_gcs.routes import Api
 
 MOST_REQUESTS = 100_000
-"""That are remembered of a bucket; all are counted."""
+"""Limit of the requests that are kept for a bucket; all are counted."""
 
 
 class Door:
     def __init__(self, api: Api) -> None:
         self.faults = Faults()
         self._requests: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=MOST_REQUESTS))
-        """Of each bucket: the method, the address and the object's name."""
+        """Bucket -> the method, the address and the object's name of each request."""
         self._made: Counter[str] = Counter()
         self._api = api
 
@@ -27,22 +27,22 @@ class Door:
         self._made[bucket] += 1
 
     def answer(self, path: str, body: bytes) -> bytes:
-        asked: dict[str, Any] = json.loads(body)
+        request: dict[str, Any] = json.loads(body)
         if path == "/_fault":
-            self.faults.arm(asked)
+            self.faults.arm(request)
         elif path == "/_calm":
-            self.faults.calm(asked["bucket"])
+            self.faults.calm(request["bucket"])
         elif path == "/_left":
-            return json.dumps(self.faults.left(asked["bucket"])).encode()
+            return json.dumps(self.faults.left(request["bucket"])).encode()
         elif path == "/_requests":
-            return json.dumps(list(self._requests[asked["bucket"]])).encode()
+            return json.dumps(list(self._requests[request["bucket"]])).encode()
         elif path == "/_made":
-            return json.dumps(self._made[asked["bucket"]]).encode()
+            return json.dumps(self._made[request["bucket"]]).encode()
         elif path == "/_fill":
-            for name in asked["names"]:
-                self._api.store.create(asked["bucket"], name, b"", checksums_of(b""), {})
+            for name in request["names"]:
+                self._api.store.create(request["bucket"], name, b"", checksums_of(b""), {})
         elif path == "/_forget":
-            self._forget(asked["bucket"])
+            self._forget(request["bucket"])
         else:
             raise ValueError(f"There is no door {path!r}.")
         return b"null"

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: answers that are errors, answers that are late, and answers that never come.
+"""Faults on purpose: answers that are errors, answers that are late, and answers that never come.
 
 Before the effect of a request, so that it has none, or after it, so that the client cannot know that it has one.
 """
@@ -19,14 +19,14 @@ class Fault:
     match: str = ""
     """Must be in the request's address (decoded) or in the name of the object that it is about."""
     status: int | None = None
-    """The answer; None: the connection is dropped, unless there is only a delay."""
+    """The answer; None: the connection is dropped, unless the fault has only a delay."""
     after: bool = False
     """After the effect."""
     delay_s: float = 0.0
     """The time to wait first. With neither a status nor `drop`, this is all that happens."""
     drop: bool = False
     times: int | None = 1
-    """How many requests it strikes; None: all, until calm is made."""
+    """The number of requests that it strikes; None: all, until `calm`."""
     probability: float = 1.0
     seed: int = 0
     chance: random.Random = field(init=False)
@@ -58,7 +58,7 @@ class Faults:
         self._armed = [fault for fault in self._armed if fault.bucket != bucket]
 
     def left(self, bucket: str) -> int:
-        """How many strikes are still to come; those without a number do not count."""
+        """The number of strikes still to come; faults without a number do not count."""
         return sum(fault.times or 0 for fault in self._armed if fault.bucket == bucket)
 
     def of(self, method: str, bucket: str, subject: str) -> Fault | None:

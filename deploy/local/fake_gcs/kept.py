@@ -1,7 +1,7 @@
-"""What a store has, in a SQLite file, so that it outlives its process: for a rehearsal, not for tests.
+"""The contents of a store, in a SQLite file, so that they outlive its process: for a rehearsal, not for tests.
 
 Each change is on disk before its request is answered. Uploads that are under way are not kept: their clients get
-that there is no such upload, as Google may answer too, and begin again.
+the answer that the upload does not exist, as Google may answer too, and begin again.
 """
 
 from __future__ import annotations

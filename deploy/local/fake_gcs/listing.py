@@ -12,7 +12,7 @@ from fake_gcs.objects import Bucket, Store
 from fake_gcs.refusals import invalid, not_implemented
 
 PAGE = 1000
-"""The most that one page holds, and what it holds if the request has no size."""
+"""The limit of one page, and its size by default."""
 LAST = "\U0010ffff"
 
 
@@ -57,10 +57,10 @@ def _page(bucket: Bucket, query: dict[str, str]) -> tuple[list[str], list[str], 
 
 
 def _limit(query: dict[str, str]) -> int:
-    asked = query.get("maxResults", str(PAGE))
-    if not asked.isdigit():
-        raise invalid(f"Invalid unsigned integer value: '{asked}'.", location="maxResults")
-    return min(int(asked) or PAGE, PAGE)
+    limit = query.get("maxResults", str(PAGE))
+    if not limit.isdigit():
+        raise invalid(f"Invalid unsigned integer value: '{limit}'.", location="maxResults")
+    return min(int(limit) or PAGE, PAGE)
 
 
 def _token(query: dict[str, str]) -> str:

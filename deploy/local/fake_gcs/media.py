@@ -25,11 +25,11 @@ def media_answer(call: Call, stored: StoredObject) -> Answer:
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
-    """The first byte and the one after the last. None if the header asks for all, or for more than one range."""
-    found = re.fullmatch(r"bytes=(\d*)-(\d*)", header.strip())
-    if not found or header.strip() == "bytes=-":
+    """The first byte and the one after the last. None if the header requests all, or more than one range."""
+    match = re.fullmatch(r"bytes=(\d*)-(\d*)", header.strip())
+    if not match or header.strip() == "bytes=-":
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         return max(0, size - int(last)), size
     if last and int(last) < int(first):

@@ -17,34 +17,34 @@ class Part:
 
 
 def parts_of(body: bytearray, content_type: str, most: int | None = None) -> list[Part]:
-    """Raises RefusalError for a body that is not what its content type says.
+    """Raises RefusalError for a body that does not match its content type.
 
-    `most` parts are looked for if it is given, so that a large last one need not be searched through.
+    `most` parts are searched if it is given, so that a large last one need not be searched through.
     """
-    found = re.search(r'boundary="?([^";]+)"?', content_type)
-    if not found:
+    match = re.search(r'boundary="?([^";]+)"?', content_type)
+    if not match:
         raise invalid("Missing multipart boundary in Content-Type header.")
     view = memoryview(body).toreadonly()
-    delimiters = _delimiters(body, found[1].encode(), most)
+    delimiters = _delimiters(body, match[1].encode(), most)
     return [_part(view[before[1] : after[0]]) for before, after in pairwise(delimiters)]
 
 
 def _delimiters(body: bytearray, boundary: bytes, most: int | None) -> list[tuple[int, int]]:
-    """Where each line that divides parts begins and ends; the line end in front of it belongs to it."""
+    """Begin and end of each line that divides parts; the line end in front of it belongs to it."""
     first = re.match(rb"\r?\n?--" + re.escape(boundary) + rb"[ \t]*(\r?\n)", body)
     if not first:
         raise invalid("Malformed multipart body.")
     newline = first[1]  # what the content ends with before a delimiter is no part of one with another line end
-    found, mark = [first.span()], newline + b"--" + boundary
+    spans, mark = [first.span()], newline + b"--" + boundary
     while True:
-        behind = found[-1][1] - len(newline)
-        start = body.rfind(mark + b"--", behind) if len(found) == most else body.find(mark, behind)
+        behind = spans[-1][1] - len(newline)
+        start = body.rfind(mark + b"--", behind) if len(spans) == most else body.find(mark, behind)
         if start < 0:
             raise invalid("Missing end boundary in multipart body.")
         end = start + len(mark)
         if body[end : end + 2] == b"--":
-            return [*found, (start, end)]
-        found.append((start, body.index(newline, end) + len(newline)))
+            return [*spans, (start, end)]
+        spans.append((start, body.index(newline, end) + len(newline)))
 
 
 def _part(part: memoryview) -> Part:

@@ -36,7 +36,7 @@ class StoredObject:
     data: Data
     checksums: Checksums
     fields: dict[str, Any]
-    """What the client decided, SETTABLE."""
+    """The SETTABLE fields that the client decided."""
     component_count: int | None
     generation: int
     metageneration: int = 1
@@ -78,17 +78,17 @@ class Bucket:
     metageneration: int = 1
     objects: dict[str, StoredObject] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
-    """Of the objects, sorted: a listing begins in the middle without looking at the rest."""
+    """Names of the objects, sorted: a listing begins in the middle without looking at the rest."""
     removed: bool = False
     changed: Callable[[Bucket, str | None], None] | None = None
     """Called after each change: of the object of that name, or of the bucket itself."""
 
     def find(self, name: str, generation: str | None = None) -> StoredObject:
         """The object, of that generation if one is named. Raises RefusalError."""
-        found = self.objects.get(name)
-        if found is None or generation not in (None, str(found.generation)):
+        stored = self.objects.get(name)
+        if stored is None or generation not in (None, str(stored.generation)):
             raise no_such_object(self.name, name)
-        return found
+        return stored
 
     def put(self, stored: StoredObject) -> None:
         if stored.name not in self.objects:
@@ -152,7 +152,7 @@ class Store:
         fields: Mapping[str, Any],
         component_count: int | None = None,
     ) -> StoredObject:
-        """Put a new generation in the place of whatever is there. Conditions are the caller's to have checked."""
+        """Put a new generation in the place of an existing one. Conditions are the caller's to have checked."""
         place, now = self.bucket(bucket), now_text()
         stored = StoredObject(
             bucket=bucket,

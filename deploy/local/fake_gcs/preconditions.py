@@ -9,15 +9,15 @@ from fake_gcs.refusals import condition_not_met, invalid, not_modified
 
 
 def check(query: Mapping[str, str], live: StoredObject | None, prefix: str = "if") -> None:
-    """Raise RefusalError if a condition does not hold: 412, or 304 for one that wants something else than there is.
+    """Raise RefusalError if a condition does not hold: 412, or 304 for one that requires another generation.
 
-    What is not there has generation 0.
+    An object that does not exist has generation 0.
     """
-    found = {
+    generations = {
         "Generation": live.generation if live else 0,
         "Metageneration": live.metageneration if live else 0,
     }
-    for kind, number in found.items():
+    for kind, number in generations.items():
         if _wanted(query, f"{prefix}{kind}Match") not in (None, number):
             raise condition_not_met()
         if _wanted(query, f"{prefix}{kind}NotMatch") == number:

@@ -1,4 +1,4 @@
-"""What Google Cloud Storage says when it does not do what it was asked, in its own words."""
+"""Answers of Google Cloud Storage when it refuses a request, in its own words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RefusalError(Exception):
         self.status, self.reason, self.message, self.location = status, reason, message, location
 
     def body(self) -> bytes:
-        """The JSON that goes with it; nothing does with 304."""
+        """The JSON of the answer; empty with 304."""
         if self.status == 304:
             return b""
         detail = {"message": self.message, "domain": "global", "reason": self.reason}
@@ -43,16 +43,16 @@ def invalid(message: str, *, location: str = "") -> RefusalError:
     return RefusalError(400, "invalid", message, location=location)
 
 
-def required(what: str) -> RefusalError:
-    return RefusalError(400, "required", "Required", location=what)
+def required(parameter: str) -> RefusalError:
+    return RefusalError(400, "required", "Required", location=parameter)
 
 
 def conflict(message: str) -> RefusalError:
     return RefusalError(409, "conflict", message)
 
 
-def not_implemented(what: str) -> RefusalError:
-    return RefusalError(501, "notImplemented", f"The GCS that tests run against does not know {what}.")
+def not_implemented(feature: str) -> RefusalError:
+    return RefusalError(501, "notImplemented", f"The GCS that tests run against does not know {feature}.")
 
 
 def range_not_satisfiable() -> RefusalError:
@@ -60,7 +60,7 @@ def range_not_satisfiable() -> RefusalError:
 
 
 def unavailable(status: int) -> RefusalError:
-    """What a fault that was asked for looks like."""
+    """The answer of a fault on purpose."""
     if status == 429:
         return RefusalError(429, "rateLimitExceeded", "The object exceeded the rate limit for object mutations.")
     if status == 403:

@@ -1,4 +1,4 @@
-"""Resumable uploads: a session, chunks at its address, and an object once the last byte is there.
+"""Resumable uploads: a session, chunks at its address, and an object after the last byte.
 
 Conditions are not looked at when the session begins, as GCS does not, but when it ends: an upload that began with
 `ifGenerationMatch=0` and ends after somebody else has written the object is refused with 412. Of a chunk that is not
@@ -32,12 +32,12 @@ class Session:
     conditions: dict[str, str]
     fields: dict[str, Any]
     data: bytearray = field(default_factory=bytearray)
-    """What has come; the object's own data at the end, so that it never lies here twice."""
+    """The bytes that have come; the object's own data at the end, so that it is never in memory twice."""
     checksums: RunningChecksums = field(default_factory=RunningChecksums)
     summed: int = 0
-    """How much of `data` is in `checksums`."""
+    """Bytes of `data` that are in `checksums`."""
     resource: dict[str, Any] | None = None
-    """What has become of it, once it is complete: whoever lost the answer asks again."""
+    """The object, once it is complete: a client that lost the answer repeats the request."""
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """A client that gave up on a chunk may send it again while the first is still being read."""
 
@@ -85,7 +85,7 @@ class Sessions:
         return Answer(status=499)
 
     async def receive(self, call: Call) -> Answer:
-        """A chunk, or a question how far the upload has come."""
+        """A chunk, or a query for the bytes that have come."""
         session = self.find(call)
         async with session.turn:
             if session.resource is None:
@@ -117,10 +117,10 @@ class Sessions:
 async def _is_complete(session: Session, call: Call) -> bool:
     """Read a chunk into the session; whether it was the last."""
     header = call.headers.get("Content-Range")
-    found = CONTENT_RANGE.fullmatch(header) if header else None
-    if header and not found:
+    match = CONTENT_RANGE.fullmatch(header) if header else None
+    if header and not match:
         raise invalid(f"Failed to parse Content-Range header: '{header}'.", location="Content-Range")
-    first, last, total = found.groups() if found else ("0", None, "*")
+    first, last, total = match.groups() if match else ("0", None, "*")
     if first is not None:
         await _take(session, call, int(first))
     if last not in (None, "*") and len(session.data) <= int(last):
@@ -138,11 +138,11 @@ async def _take(session: Session, call: Call, first: int) -> None:
     """Append what comes; bytes that are here already are ignored."""
     if first > len(session.data):
         raise invalid(f"Invalid request. According to the Content-Range header, the upload offset is {first} byte(s).")
-    known = len(session.data) - first
+    skipped = len(session.data) - first
     try:
         async for piece in call.pieces:
-            session.add(piece[known:])
-            known = max(known - len(piece), 0)
+            session.add(piece[skipped:])
+            skipped = max(skipped - len(piece), 0)
     except BaseException:  # a connection that is cut too: Google keeps whole blocks of what has come
         session.keep_whole_blocks()
         raise

@@ -1,4 +1,4 @@
-"""Which request is answered by what: the paths of the JSON API.
+"""The handler of each request: the paths of the JSON API.
 
 A name in a path is percent-encoded, so a slash in it does not divide the path, and a name stands at known places.
 """
@@ -33,7 +33,7 @@ ROUTES: dict[tuple[str, str], Callable[..., Awaitable[Answer]]] = {
     ("POST", "b/*/o/*/moveTo/o/*"): copies.move_object,
 }
 NAMES_AT = (1, 3, 6, 8)
-"""Where names stand in a path that is split at its slashes."""
+"""Places of names in a path that is split at its slashes."""
 
 
 class Api:
@@ -68,9 +68,9 @@ class Api:
 
 
 def place_of(call: Call) -> tuple[str, str, list[str]]:
-    """What kind of path it is (upload, download or plain), its shape, and the names in it."""
-    kind, found, rest = call.path.partition("/storage/v1/")
-    if not found or kind not in ("", "/upload", "/download"):
+    """The kind of a path (upload, download or plain), its shape, and the names in it."""
+    kind, separator, rest = call.path.partition("/storage/v1/")
+    if not separator or kind not in ("", "/upload", "/download"):
         raise not_implemented(f"{call.method} {call.path!r}")
     parts = rest.strip("/").split("/")
     names = [unquote(parts[at]) for at in NAMES_AT if at < len(parts)]

@@ -11,7 +11,7 @@ from fake_gcs.preconditions import check
 
 
 async def get_object(store: Store, call: Call, bucket: str, name: str) -> Answer:
-    """Its content with `alt=media`. A condition on what is not there is 412 before it is 404."""
+    """The object, or its content with `alt=media`. A condition on a missing object is 412 before it is 404."""
     place = store.bucket(bucket)
     check(call.query, place.objects.get(name))
     stored = place.find(name, call.query.get("generation"))

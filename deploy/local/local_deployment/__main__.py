@@ -24,15 +24,17 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8080, help="of the proxy")
     parser.add_argument("--home", type=Path, default=CHECKOUT / ".deploy", help="where all of it is")
     parser.add_argument("--experiments", type=Path, default=EXPERIMENTS, help="a folder of further experiments")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    home = asked.home.absolute()
+    home = options.home.absolute()
     try:
-        said = _bring_up(home, asked.port, asked.experiments.absolute()) if asked.verb == "up" else _remove(home)
+        message = (
+            _bring_up(home, options.port, options.experiments.absolute()) if options.verb == "up" else _remove(home)
+        )
     except DeploymentError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{said}\n")
+    sys.stdout.write(f"{message}\n")
     return 0
 
 

@@ -19,10 +19,10 @@ VARIABLE = "MARIN_LOCAL_SERVICE"
 
 def main(name: str, *command: str) -> None:
     ours = {ID_VARIABLE: os.environ[ID_VARIABLE], VARIABLE: name}
-    left = [process for process in psutil.process_iter() if _has(process, ours)]
-    for process in left:
+    remains = [process for process in psutil.process_iter() if _has(process, ours)]
+    for process in remains:
         process.kill()
-    psutil.wait_procs(left, timeout=20)
+    psutil.wait_procs(remains, timeout=20)
     os.environ[VARIABLE] = name
     os.execv(command[0], command)
 

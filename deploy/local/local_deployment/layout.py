@@ -1,4 +1,4 @@
-"""Where a deployment is: its folder, its ports, its secrets. All of it is chosen once, and kept."""
+"""The layout of a deployment: its folder, its ports, its secrets. All of it is chosen once, and kept."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ PORTS = (
 SECRETS = ("postgres", "oidc_client", "oidc_cookies", "ray_token")
 BUCKET = DATABASE = "marin"
 MARKER = ".marin-deployment"
-"""A file in the folder of a deployment, from its first moment on: without it nothing there is removed."""
+"""A file in the folder of a deployment, from its first moment on: a folder without it is not removed."""
 
 
 class DeploymentError(Exception):
-    """One sentence: what is wrong, and what to do."""
+    """One sentence: the problem, and the next action."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Layout:
     home: Path
     id: str
     port: int
-    """Of the proxy, the only one for people."""
+    """The port of the proxy, the only one for people."""
     ports: dict[str, int]
     experiments: Path
     """A folder of experiments that are loaded beside the project's."""
 
     @property
     def url(self) -> str:
-        """Of the proxy."""
+        """The address of the proxy."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -68,7 +68,7 @@ class Layout:
 
     @property
     def sessions_folder(self) -> Path:
-        """Of who is logged in. Apache's user cannot enter a folder of root's either."""
+        """The folder of logins. Apache's user cannot enter a folder of root's either."""
         return Path(f"/var/tmp/marin-sessions-{self.id}") if os.geteuid() == 0 else self.home / "sessions"
 
     @property
@@ -88,7 +88,7 @@ class Layout:
         return self.secret_path(name).read_text()
 
     def environment(self) -> dict[str, str]:
-        """Of all services: what /etc/marin/marin.env has on a team's machine."""
+        """The variables of all services, which /etc/marin/marin.env has on a team's machine."""
         postgres = f"dagster:{self.secret('postgres')}@127.0.0.1:{self.ports['postgres']}"
         return {
             ID_VARIABLE: self.id,
@@ -111,7 +111,7 @@ class Layout:
 
 
 def layout_of(home: Path) -> Layout:
-    """What is known of a deployment before it is made."""
+    """The layout of a deployment before it is made."""
     number = hashlib.sha256(str(home).encode()).hexdigest()[:8]
     return Layout(home, number, 0, dict.fromkeys(PORTS, 0), EXPERIMENTS)
 
@@ -120,8 +120,8 @@ def find_layout(home: Path) -> Layout | None:
     """The deployment of the folder, up or not; None if it has none. Raises DeploymentError if it cannot be read."""
     path = home / "layout.json"
     try:
-        known = json.loads(path.read_text())
-        return Layout(**{**known, "home": home, "experiments": Path(known["experiments"])})
+        fields = json.loads(path.read_text())
+        return Layout(**{**fields, "home": home, "experiments": Path(fields["experiments"])})
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -149,7 +149,7 @@ def is_ours(home: Path) -> bool:
 
 
 def new_layout(home: Path, port: int, experiments: Path) -> Layout:
-    """Choose ports and secrets for a new deployment, which is there when `keep_layout` has returned."""
+    """Choose ports and secrets for a new deployment, which exists when `keep_layout` has returned."""
     chosen = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
     layout = replace(layout_of(home), port=port, ports=chosen, experiments=experiments)
     layout.secret_path("").mkdir()

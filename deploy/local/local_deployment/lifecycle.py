@@ -1,4 +1,4 @@
-"""Bring a deployment up, say whether all of it answers, remove it."""
+"""Bring a deployment up, check that all of it answers, remove it."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def down(home: Path) -> bool:
             supervisorctl(partial, "shutdown")
         _end_processes(partial)
         for folder in (partial.postgres_folder, partial.sessions_folder, partial.ray_folder):
-            shutil.rmtree(folder, ignore_errors=True)  # there is none yet, or a killed process's file has just vanished
+            shutil.rmtree(folder, ignore_errors=True)  # none exists yet, or a killed process's file has just vanished
         shutil.rmtree(home)
         return True
 
 
 def supervisorctl(layout: Layout, *arguments: str) -> str:
-    """What supervisord answers."""
+    """The answer of supervisord."""
     command = [str(BIN / "supervisorctl"), "-c", str(layout.supervisor), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
@@ -151,7 +151,7 @@ def _make(home: Path, port: int, experiments: Path) -> Layout:
 
 
 def _remove_remains(home: Path) -> None:
-    """Of an `up` that was killed while it made the deployment; what it had installed stays."""
+    """Remove the remains of an `up` that was killed; installed tools stay."""
     partial = layout_of(home)
     _end_processes(partial)
     own = (home / name for name in ("secrets", "run", "dagster", "logs"))
@@ -160,7 +160,7 @@ def _remove_remains(home: Path) -> None:
 
 
 def _supervisord(layout: Layout) -> None:
-    """Its environment is its own: no setting of the terminal's reaches a service."""
+    """Start supervisord in an environment of its own: no setting of the terminal's reaches a service."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     ended = subprocess.run(
         [str(BIN / "supervisord"), "-c", str(layout.supervisor)],
@@ -180,11 +180,11 @@ def _supervisor_is_up(layout: Layout) -> bool:
 
 def _await(layout: Layout) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    said: list[str] = []
+    reported: list[str] = []
     while missing := silent(layout):
-        if missing != said:
+        if missing != reported:
             log.info("waiting for %s", ", ".join(missing))
-            said = missing
+            reported = missing
         if time.monotonic() > deadline:
             raise DeploymentError(
                 f"After {START_TIMEOUT_S:.0f} s these services do not answer: {', '.join(missing)}. Their logs are in "
@@ -221,11 +221,11 @@ def processes_of(layout: Layout) -> list[psutil.Process]:
 
 def _end_processes(layout: Layout) -> None:
     """Kill all of them; repeat, as a dying one may start others."""
-    while left := processes_of(layout):
-        for process in left:
+    while processes := processes_of(layout):
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(left, timeout=5)
+        psutil.wait_procs(processes, timeout=5)
 
 
 def _belongs(process: psutil.Process, layout: Layout) -> bool:

@@ -1,4 +1,4 @@
-"""What the deployment needs of Debian and npm, installed by package name where that can be done without asking."""
+"""The deployment's packages of Debian and npm, installed by name where that needs no permission."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def _one_at_a_time() -> Iterator[None]:
         os.close(folder)
 
 
-def _run(command: list[str], folder: Path, what: str, env: dict[str, str] | None = None) -> None:
+def _run(command: list[str], folder: Path, problem: str, env: dict[str, str] | None = None) -> None:
     variables = {**(env or os.environ), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
     ended = subprocess.run(
         command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if ended.returncode != 0:
         tail = "\n".join(f"  {line}" for line in ended.stdout.splitlines()[-10:])
-        raise DeploymentError(f"{what}: `{' '.join(command)}` failed with code {ended.returncode}:\n{tail}")
+        raise DeploymentError(f"{problem}: `{' '.join(command)}` failed with code {ended.returncode}:\n{tail}")
