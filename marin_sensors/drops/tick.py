@@ -21,7 +21,8 @@ from marin_resources.storage.files import read_bytes
 from marin_sensors.drops.checksums import Checksums
 from marin_sensors.drops.completeness import Completeness
 from marin_sensors.drops.contents import Contents
-from marin_sensors.drops.decide import DropEvent, DropState, Finding, DropPhase, judge
+from marin_sensors.drops.decide import DropEvent, DropPhase, DropState, Finding, judge
+from marin_sensors.drops.drop_listing import DropListing, change_between
 from marin_sensors.drops.listing import Listing
 from marin_sensors.drops.memory import Memory, State
 from marin_sensors.drops.pattern import DropPattern
@@ -253,7 +254,9 @@ def _from(names: Sequence[str], after: str) -> Iterator[str]:
     yield from (name for name in names if name <= after)
 
 
-def _sentence(noun: str, finding: Finding, seen: DropListing | None, drop_state: DropState | None, memory: Memory) -> str:
+def _sentence(
+    noun: str, finding: Finding, seen: DropListing | None, drop_state: DropState | None, memory: Memory
+) -> str:
     if finding.event is DropEvent.VANISHED:
         return f"The {noun} {finding.drop!r} is gone from its place."
     if finding.event is DropEvent.REVERTED:

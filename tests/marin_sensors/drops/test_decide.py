@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from marin_sensors.drops.completeness import Completeness, DropFiles, Manifested, Marked, Settled
 from marin_sensors.drops.decide import DropEvent, DropState, judge
-from marin_sensors.drops.seen import Change, DropListing, change_between
+from marin_sensors.drops.drop_listing import Change, DropListing, change_between
 
 
 def seen(files: Mapping[str, str] | None, *beside: str) -> DropListing | None:
@@ -40,7 +40,11 @@ class Files:
 
 
 def looks(
-    each: Sequence[tuple[float, DropListing | None]], rule: Completeness, *, revises: bool = False, files: DropFiles = Files()
+    each: Sequence[tuple[float, DropListing | None]],
+    rule: Completeness,
+    *,
+    revises: bool = False,
+    files: DropFiles = Files(),
 ) -> list[tuple[DropEvent, int] | None]:
     known: DropState | None = None
     found = []
