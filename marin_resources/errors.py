@@ -10,7 +10,7 @@ only directs the flow of control, or whose text is a phrase that a sentence take
 
 
 class MarinError(Exception):
-    """Its text is one complete sentence for a person: what, the value, what was expected, what to do next.
+    """An error whose text is one complete sentence for a person: what, the value, what was expected, what to do next.
 
     The second base of a subclass is for its callers: ValueError, OSError, TypeError.
     """

@@ -123,9 +123,9 @@ def tpu(kind: str, *, slices: int | Sequence[int] = 1, cpus: float = 1, memory_g
 
     Raises ResourceError for a name that is not in the catalogue.
     """
-    known = Tpu(kind=slice_type(kind).kind)
+    tpu_type = Tpu(kind=slice_type(kind).kind)
     fewest, *more = _slice_counts(slices)
-    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=known, slices=fewest, more_slices=tuple(more))
+    return Resources(cpus=cpus, memory_bytes=_gib(memory_gib), tpu=tpu_type, slices=fewest, more_slices=tuple(more))
 
 
 def _slice_counts(slices: int | Sequence[int]) -> list[int]:
@@ -139,17 +139,17 @@ def _slice_counts(slices: int | Sequence[int]) -> list[int]:
 
 
 def slice_type(kind: str) -> SliceType:
-    """What the catalogue has of a type of slice. Raises ResourceError, with names near it, if it has not that type."""
+    """The catalogue's entry of a type of slice. Raises ResourceError, with names near it, if it has not that type."""
     if not isinstance(kind, str):
         raise ResourceError(f"tpu() got kind={kind!r}, expected a name: tpu('v5p-32').")
-    found = find_slice_type(kind)
-    if found is None:
+    catalogued = find_slice_type(kind)
+    if catalogued is None:
         raise ResourceError(_unknown("TPU", kind, near_slice_types(kind)))
-    return found
+    return catalogued
 
 
-def _unknown(what: str, kind: str, near: Sequence[str]) -> str:
-    return f"The catalogue has no {what} {kind!r}; near it are {', '.join(map(repr, near))}. Correct the name."
+def _unknown(device: str, kind: str, near: Sequence[str]) -> str:
+    return f"The catalogue has no {device} {kind!r}; near it are {', '.join(map(repr, near))}. Correct the name."
 
 
 def pool_name(device: str, kind: str | None) -> str:
@@ -164,6 +164,6 @@ def _gib(memory_gib: float | None) -> int | None:
     return int(memory_gib * GIB)
 
 
-def _require_positive(what: str, value: float) -> None:
+def _require_positive(field_name: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ResourceError(f"Resources got {what}={value!r}, expected a positive number.")
+        raise ResourceError(f"Resources got {field_name}={value!r}, expected a positive number.")

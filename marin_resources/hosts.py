@@ -15,12 +15,12 @@ SLICE_INDEX, SLICE_COUNT = "MARIN_SLICE_INDEX", "MARIN_SLICE_COUNT"
 
 
 def host_index() -> int:
-    """Which of the hosts this is: 0 to `host_count() - 1`. The hosts of a slice follow each other, by TPU worker id."""
+    """The index of this host: 0 to `host_count() - 1`. The hosts of a slice follow each other, by TPU worker id."""
     return int(os.environ.get(INDEX, 0))
 
 
 def host_count() -> int:
-    """How many hosts run the function at once, in all slices."""
+    """The number of hosts that run the function at once, in all slices."""
     return int(os.environ.get(COUNT, 1))
 
 
@@ -30,10 +30,10 @@ def coordinator_address() -> str | None:
 
 
 def slice_index() -> int:
-    """Which of the slices this host belongs to: 0 to `slice_count() - 1`."""
+    """The index of this host's slice: 0 to `slice_count() - 1`."""
     return int(os.environ.get(SLICE_INDEX, 0))
 
 
 def slice_count() -> int:
-    """How many slices run the function."""
+    """The number of slices that run the function."""
     return int(os.environ.get(SLICE_COUNT, 1))

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 
 BLOCK_BYTES = 65536
 FAILURES = (OSError, http.client.HTTPException, ValueError)
-"""What a request raises that has no answer. `urllib.error.HTTPError` is one of them: an answer with an error."""
+"""The errors of a request that has no answer. `urllib.error.HTTPError` is one of them: an answer with an error."""
 
 
 class TooSlowError(OSError):
@@ -42,7 +42,7 @@ class OtherOriginError(OSError):
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     url: str
-    """Where it came from, after redirects."""
+    """The address that it came from, after redirects."""
     headers: Message
     body: bytes
 
@@ -75,15 +75,15 @@ def answer_to(request: urllib.request.Request, within_s: float, most_bytes: int 
 
 
 def _body(answer: Any, most_bytes: int, ends_s: float) -> bytes:
-    found = b""
-    while len(found) < most_bytes:
+    body = b""
+    while len(body) < most_bytes:
         if time.monotonic() >= ends_s:
             raise TooSlowError("an answer without an end")
-        block = answer.read1(min(BLOCK_BYTES, most_bytes - len(found)))
+        block = answer.read1(min(BLOCK_BYTES, most_bytes - len(body)))
         if not block:
             break
-        found += block
-    return found
+        body += block
+    return body
 
 
 class _SameOrigin(urllib.request.HTTPRedirectHandler):
@@ -100,9 +100,9 @@ class _SameOrigin(urllib.request.HTTPRedirectHandler):
         return urllib.request.Request(newurl, req.data, kept, method=req.get_method())
 
 
-def is_same_origin(one: str, other: str) -> bool:
+def is_same_origin(address: str, other: str) -> bool:
     """Whether what goes to one address may go to the other."""
-    (before, port), (after, other_port) = _with_port(one), _with_port(other)
+    (before, port), (after, other_port) = _with_port(address), _with_port(other)
     if (before.scheme, after.scheme) == ("http", "https"):
         return (before.hostname, port, other_port) == (after.hostname, 80, 443)
     return (before.scheme, before.hostname, port) == (after.scheme, after.hostname, other_port)
@@ -132,10 +132,10 @@ class _Connection:
         self._socket = self._connection.sock  # the connection forgets it when the answer begins
 
     def end(self) -> None:
-        for each in (self._connection.sock, self._socket):
-            if each is not None:
+        for open_socket in (self._connection.sock, self._socket):
+            if open_socket is not None:
                 with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+                    open_socket.shutdown(socket.SHUT_RDWR)
 
 
 def _kept(kind: Callable[..., Any], connections: list[_Connection]) -> Callable[..., Any]:

@@ -45,13 +45,13 @@ class JsonObject:
     """Field -> shape, of the checked fields, in the order in which they are declared."""
 
     def __init_subclass__(cls) -> None:
-        own = {attribute: each for attribute, each in vars(cls).items() if isinstance(each, Field)}
-        named = {attribute: each.name or attribute for attribute, each in own.items()}
-        checked = (attribute for attribute, each in own.items() if each.shape is not _UNCHECKED)
+        own = {attribute: declared for attribute, declared in vars(cls).items() if isinstance(declared, Field)}
+        named = {attribute: declared.name or attribute for attribute, declared in own.items()}
+        checked = (attribute for attribute, declared in own.items() if declared.shape is not _UNCHECKED)
         cls.shape = {**cls.shape, **{named[attribute]: own[attribute].shape for attribute in checked}}
-        for attribute, each in own.items():
+        for attribute, declared in own.items():
             # a descriptor in Python takes twice as long, and a plan of 3,000 steps reads 100,000 fields
-            setattr(cls, attribute, property(each.read(named[attribute])))
+            setattr(cls, attribute, property(declared.read(named[attribute])))
 
     def __init__(self, fields: Mapping[str, Any] | None = None) -> None:
         _keep(self, {} if fields is None else fields)
@@ -142,30 +142,30 @@ def unchecked() -> Field[Any]:
 
 def part(kind: type[Part]) -> Field[Part]:
     """An object of its own; without a field if it is missing."""
-    return Field(kind.shape, lambda name: lambda each: kind(each._json.get(name) or {}))
+    return Field(kind.shape, lambda name: lambda owner: kind(owner._json.get(name) or {}))
 
 
 def optional_part(kind: type[Part]) -> Field[Part | None]:
     """An object of its own; None if it is missing or has no field."""
-    return Field(kind.shape, lambda name: lambda each: kind(found) if (found := each._json.get(name)) else None)
+    return Field(kind.shape, lambda name: lambda owner: kind(fields) if (fields := owner._json.get(name)) else None)
 
 
 def parts_by_name(kind: type[Part]) -> Field[Mapping[str, Part]]:
     """Objects by any name; empty if they are missing."""
 
     def read(name: str) -> Callable[[Any], Mapping[str, Part]]:
-        return lambda each: {key: kind(found) for key, found in (each._json.get(name) or {}).items()}
+        return lambda owner: {key: kind(fields) for key, fields in (owner._json.get(name) or {}).items()}
 
     return Field({ANY: kind.shape}, read)
 
 
 def _as_it_is(name: str) -> Callable[[Any], Any]:
-    return lambda each: each._json.get(name)
+    return lambda owner: owner._json.get(name)
 
 
 def _mapping(name: str) -> Callable[[Any], Mapping[str, Any]]:
-    return lambda each: each._json.get(name) or {}
+    return lambda owner: owner._json.get(name) or {}
 
 
 def _sequence(name: str) -> Callable[[Any], Sequence[Any]]:
-    return lambda each: each._json.get(name) or ()
+    return lambda owner: owner._json.get(name) or ()

@@ -1,4 +1,4 @@
-"""Which job of the code location a run belongs to. The command imports this for each verb, so it has no weight."""
+"""The job of the code location that a run belongs to. The command imports this for each verb, so it has no weight."""
 
 from __future__ import annotations
 

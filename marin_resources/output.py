@@ -50,7 +50,7 @@ class Output:
 
     @property
     def label(self) -> str:
-        """What people read: the step's name, with the key of a partition: "tokenized/web[2026-01]"."""
+        """The name for people: the step's name, with the key of a partition: "tokenized/web[2026-01]"."""
         return self.name if self.partition is None else f"{self.name}[{self.partition}]"
 
     def at(self, partition: str) -> Output:
@@ -87,13 +87,13 @@ class Holder:
 
 
 class Match(enum.Enum):
-    """How a stored output relates to the requested one."""
+    """The relation of a stored output to the requested one."""
 
     SAME = "same"
     UNVERIFIED = "unverified"
     """Complete, by a Marin that recorded no version."""
     OTHER = "other"
-    """Of another version: its six digits collide, or an override names the same path."""
+    """Another version: its six digits collide, or an override names the same path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,18 +101,18 @@ class Observed:
     """The state of an output when it was read."""
 
     path: str
-    """Where its control files are, and its data unless the record says otherwise."""
+    """The folder of its control files, and of its data unless the record has another path."""
     status: Status | None = None
     record: Record = field(default_factory=Record)
-    """Without a field if there is none."""
+    """Without a field if none exists."""
     holder: Holder | None = None
     """The holder of its lease, if it is held."""
     match: Match = Match.SAME
     damage: str = ""
     """One sentence about a control file that cannot be used; then the other fields are not known."""
     listed: bool = False
-    """Whether listings say so: a marker that it is complete, or no folder. Its files were not read, and its record has
-    no result."""
+    """Whether the state is from listings: a marker that it is complete, or no folder. Its files were not read, and its
+    record has no result."""
     collected: bool = False
     """Whether `marin gc` has withdrawn it: it has no status, and a run brings it back without computing."""
 
@@ -131,13 +131,13 @@ class Observed:
 
     @property
     def adopted(self) -> Adoption | None:
-        """Of a complete output that was adopted: where its data are from, and why."""
+        """The adoption of a complete output: the path of its data, and the reason."""
         return self.record.adopted if self.done else None
 
     @property
     def data_path(self) -> str:
-        """Where the data of a complete output are: below the prefix of the cluster that computed it, or where they were
-        adopted."""
+        """The path of the data of a complete output: below the prefix of the cluster that computed it, or where they
+        were adopted."""
         return self.record.data_path or self.path
 
     @property
@@ -152,7 +152,7 @@ def describe_adopted(record: Record) -> str:
     if adopted := record.adopted:
         return f"adopted from {adopted.path!r}: {adopted.why}"
     made_from = record.adopted_inputs
-    return "; ".join(f"made from {name!r}, adopted from {each.path!r}" for name, each in made_from.items())
+    return "; ".join(f"made from {name!r}, adopted from {source.path!r}" for name, source in made_from.items())
 
 
 def below(path: str, name: str | None) -> str:

@@ -56,34 +56,34 @@ def key_of(segment: str) -> str | None:
         return None
 
 
-def require_distinct(keys: Iterable[str], what: str) -> None:
-    """Raise PartitionKeyError, which begins with `what`, unless each key has a folder of its own."""
+def require_distinct(keys: Iterable[str], owner: str) -> None:
+    """Raise PartitionKeyError, which begins with `owner`, unless each key has a folder of its own."""
     folders: dict[str, str] = {}
     for key in keys:
         other = folders.setdefault(segment_of(key).lower(), key)
         if other != key:
             raise PartitionKeyError(
-                f"{what} has the keys {other!r} and {key!r}, which are one folder where case does not matter, as on "
+                f"{owner} has the keys {other!r} and {key!r}, which are one folder where case does not matter, as on "
                 "macOS. Rename one of them."
             )
 
 
 class FoldersOfKeys:
-    """Which key has which folder, where case does not matter. Keys that were there before keep theirs."""
+    """The folders of keys, where case does not matter. Keys that existed before keep theirs."""
 
-    def __init__(self, known: Iterable[str]) -> None:
-        self._there = frozenset(known)
-        self._folders = {_folder(key): key for key in sorted(self._there)}
+    def __init__(self, existing: Iterable[str]) -> None:
+        self._existing = frozenset(existing)
+        self._folders = {_folder(key): key for key in sorted(self._existing)}
 
-    def require_free(self, key: str, what: str) -> None:
-        """Take the folder of a new key. Raises PartitionKeyError, which names the set with `what`, if another key has
+    def require_free(self, key: str, owner: str) -> None:
+        """Take the folder of a new key. Raises PartitionKeyError, which names the set with `owner`, if another key has
         it, and for a key that no partition can have."""
-        if key in self._there:
+        if key in self._existing:
             return
         other = self._folders.setdefault(segment_of(key).lower(), key)
         if other != key:
             raise PartitionKeyError(
-                f"The partition key {key!r} is new in {what}, and {other!r} is one folder with it where case does not "
+                f"The partition key {key!r} is new in {owner}, and {other!r} is one folder with it where case does not "
                 f"matter, as on macOS. Use {other!r}, or rename the key."
             )
 
@@ -103,5 +103,5 @@ def key_of_revision(drop: str, revision: int) -> str:
 
 def revision_of(key: str) -> tuple[str, int]:
     """Return the drop and the revision that a key names."""
-    found = _REVISED.fullmatch(key)
-    return (found["drop"], int(found["number"])) if found else (key, 1)
+    match = _REVISED.fullmatch(key)
+    return (match["drop"], int(match["number"])) if match else (key, 1)

@@ -1,7 +1,7 @@
 """Places: two paths that are spelled differently may be one folder, or one object.
 
 On a disk the place is the path without links, "..", doubled slashes and "file://"; in a bucket its store and its key. A
-path as text says where to read; whether two paths are the same, or one is inside another, is asked here.
+path as text is an address to read; these functions decide whether two paths are the same, or one is inside another.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def place_of(path: str) -> str:
 
 def absolute(path: str) -> str:
     """A local path without scheme in the operating system's form. POSIX keeps two slashes at the front."""
-    found = os.path.abspath(os.path.expanduser(path))
-    return "/" + found.lstrip("/") if found.startswith("//") else found
+    normalized = os.path.abspath(os.path.expanduser(path))
+    return "/" + normalized.lstrip("/") if normalized.startswith("//") else normalized
 
 
 def is_same(path: str, other: str) -> bool:
@@ -49,14 +49,14 @@ def relative_to(path: str, folders: Iterable[str]) -> str | None:
     on_disk = scheme in ("", "file")
     if on_disk and not scheme and not path.startswith(("/", "~")):
         return None
-    known = [folder.rstrip("/") for folder in folders]
+    roots = [folder.rstrip("/") for folder in folders]
     if not on_disk or not {"..", "."}.intersection(rest.split("/")):
-        for folder in known:
+        for folder in roots:
             if path.startswith(f"{folder}/"):
                 return _plain(path[len(folder) + 1 :]) if on_disk else path[len(folder) + 1 :]
     place = place_of(path)
-    places = (place_of(folder or "/").rstrip("/") for folder in known)
-    return next((place[len(each) + 1 :] for each in places if place.startswith(f"{each}/")), None)
+    places = (place_of(folder or "/").rstrip("/") for folder in roots)
+    return next((place[len(parent) + 1 :] for parent in places if place.startswith(f"{parent}/")), None)
 
 
 def _plain(path: str) -> str:

@@ -44,7 +44,7 @@ def began_s() -> float:
 def cpu_seconds() -> float:
     """CPU seconds of this process until now, and of its children that have ended."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def user_name() -> str | None:

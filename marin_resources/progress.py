@@ -1,14 +1,14 @@
-"""What a long function says of its progress. A step's function, or a stage, calls:
+"""Reports of a long function about its progress. A step's function, or a stage, calls:
 
-    report_resumed(120)       once, before its first step of work: the checkpoint that it resumes, or None
+    report_resumed(120)       once, before its first step of work: the checkpoint that it resumes from, or None
     report_step(121)          after each step of work; microseconds
     report_numbers({"loss": 3.2}, of=600)    what people look at meanwhile, and the number of all steps, if it is known
-    report_checkpoint(150)    the checkpoint of step 150 is complete: another process could resume it
+    report_checkpoint(150)    the checkpoint of step 150 is complete: another process could resume from it
     checkpoint_requested()    between two steps: whether its host is about to be taken away, so that it saves now
 
 A `Step` with `progress_timeout_s` counts a function that reports no step for so long as one that hangs. On slices the
-record has from the reports which part of the work was lost with a host. `marin status` and the asset's page show how
-far a step is, how fast, and its numbers. In a process that is no worker's they do nothing.
+record has the part of the work that was lost with a host, computed from the reports. `marin status` and the asset's
+page show how far a step is, how fast, and its numbers. In a process that is no worker's they do nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Protocol
 
 
 class Listener(Protocol):
-    """What the process of a step does with the reports of its function, which may come from any thread."""
+    """The receiver of a function's reports in the process of its step; they may come from any thread."""
 
     def resumed(self, step: int | None) -> None: ...
 
@@ -68,30 +68,30 @@ class Several:
     listeners: tuple[Listener, ...]
 
     def resumed(self, step: int | None) -> None:
-        for each in self.listeners:
-            each.resumed(step)
+        for listener in self.listeners:
+            listener.resumed(step)
 
     def stepped(self, step: int) -> None:
-        for each in self.listeners:
-            each.stepped(step)
+        for listener in self.listeners:
+            listener.stepped(step)
 
     def numbers(self, numbers: Mapping[str, float], of: int | None) -> None:
-        for each in self.listeners:
-            each.numbers(numbers, of)
+        for listener in self.listeners:
+            listener.numbers(numbers, of)
 
     def saved(self, step: int) -> None:
-        for each in self.listeners:
-            each.saved(step)
+        for listener in self.listeners:
+            listener.saved(step)
 
     def save_requested(self) -> bool:
-        return any(each.save_requested() for each in self.listeners)
+        return any(listener.save_requested() for listener in self.listeners)
 
 
 _listener: Listener = Unheard()
 
 
 def report_resumed(step: int | None) -> None:
-    """The work continues from the checkpoint of this step; None: from its beginning."""
+    """Report that the work resumes from the checkpoint of this step; None: from its beginning."""
     _listener.resumed(step)
 
 
@@ -113,7 +113,7 @@ def report_checkpoint(step: int) -> None:
 def checkpoint_requested() -> bool:
     """Whether a checkpoint is to be made now: the host, or a peer of its slice, is taken away soon.
 
-    Ask on host 0, between two steps, and let the others follow it: their answers may come a step later.
+    Call it on host 0, between two steps, and let the others follow it: their answers may come a step later.
     """
     return _listener.save_requested()
 

@@ -1,8 +1,8 @@
 """The record of an output, `.executor_info`: the fields that this software reads, in Marin's names and ours. Pure.
 
-The fields are said here alone. A field with a shape is checked when the file is read; one that is `unchecked` is shown
-to people or compared as it is. A config has the shape that its step gave it. Marin's own records lack fields, or have
-others; a record keeps those.
+The fields are declared here alone. A field with a shape is checked when the file is read; one that is `unchecked` is
+shown to people or compared as it is. A config has the shape that its step gave it. Marin's own records lack fields, or
+have others; a record keeps those.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from marin_resources.json_fields import (
 
 
 class AdoptedInput(JsonObject):
-    """Of an output that was made from adopted data: where they are from, and why."""
+    """The source of adopted data that an output was made from, and the reason."""
 
     path = required_text("from")
     why = required_text()
 
 
 class Adoption(AdoptedInput):
-    """Of an adopted output: where its data are from, and why."""
+    """The source of an adopted output's data, and the reason."""
 
     by = text()
     at = text()
@@ -87,7 +87,7 @@ class RecordedJob(JsonObject):
 
 
 class Record(JsonObject):
-    """What is known of an output: its config, inputs, code, process and result. One without a field says nothing."""
+    """The facts of an output: its config, inputs, code, process and result. One without a field is empty."""
 
     name = text()
     identity = text()

@@ -17,7 +17,7 @@ FIELD = "format_version"
 MAX_DEPTH = 150
 """Levels of nesting in a file. Python's own limit is about 1,000 calls, and each level takes up to three of them."""
 SHOWN_CHARACTERS = 80
-"""Of a wrong value, in an error."""
+"""Characters of a wrong value, in an error."""
 NESTED = (dict, list, tuple)
 ANY = "*"
 """In a shape: every other field."""
@@ -122,8 +122,8 @@ def misfit(value: Any, shape: Shape, where: str = "") -> str:
         if not isinstance(value, list):
             return _wrong(where, value, list)
         for i, item in enumerate(value):
-            if type(item) is not shape[0] and (found := misfit(item, shape[0], f"{where}.[{i}]".strip("."))):
-                return found
+            if type(item) is not shape[0] and (phrase := misfit(item, shape[0], f"{where}.[{i}]".strip("."))):
+                return phrase
         return ""
     return "" if _is_a(value, shape) else _wrong(where, value, shape)
 
@@ -135,12 +135,12 @@ def _misfit_in_object(value: Any, shape: Mapping[str, Shape], where: str) -> str
     if every is not None:
         plain = every.shape if type(every) is Required else every
         for name, item in value.items():
-            if name not in shape and type(item) is not plain and (found := misfit(item, every, _below(where, name))):
-                return found
+            if name not in shape and type(item) is not plain and (phrase := misfit(item, every, _below(where, name))):
+                return phrase
     for name, part in shape.items():
         item = value.get(name)
-        if name != ANY and type(item) is not part and (found := misfit(item, part, _below(where, name))):
-            return found
+        if name != ANY and type(item) is not part and (phrase := misfit(item, part, _below(where, name))):
+            return phrase
     return ""
 
 
@@ -148,14 +148,14 @@ def _below(where: str, name: str) -> str:
     return f"{where}.{name}".strip(".")
 
 
-def _is_a(value: Any, wanted: type) -> bool:
+def _is_a(value: Any, expected: type) -> bool:
     if isinstance(value, bool):
-        return wanted in (bool, object)
-    return isinstance(value, int | float if wanted is float else wanted)
+        return expected in (bool, object)
+    return isinstance(value, int | float if expected is float else expected)
 
 
-def _wrong(where: str, value: Any, wanted: type) -> str:
-    return f"the field {where!r} as {_shown(value)}, expected {_NOUNS[wanted]}"
+def _wrong(where: str, value: Any, expected: type) -> str:
+    return f"the field {where!r} as {_shown(value)}, expected {_NOUNS[expected]}"
 
 
 def _shown(value: Any) -> str:

@@ -14,7 +14,7 @@ from marin_resources.http_request import FAILURES, OtherOriginError, TooSlowErro
 WEBHOOK = "MARIN_WEBHOOK_URL"
 """The variable with the address of the deployment's webhook."""
 TIMEOUT_S = 10.0
-"""Of a whole answer; Dagster gives a tick 60 s, in which several messages are sent."""
+"""Time limit of a whole answer; Dagster gives a tick 60 s, in which several messages are sent."""
 
 
 class WebhookError(MarinError):
@@ -43,15 +43,15 @@ def require_answer(url: str) -> str:
     """The host of a webhook that answers a request without a message; any status is an answer. Raises WebhookError."""
     host = host_of(url)
     try:
-        found = answer_to(urllib.request.Request(url, method="HEAD"), TIMEOUT_S).url
+        answered_url = answer_to(urllib.request.Request(url, method="HEAD"), TIMEOUT_S).url
     except urllib.error.HTTPError as error:
-        found = error.url
+        answered_url = error.url
     except FAILURES as error:
         raise WebhookError(
             f"The webhook at {host!r} does not answer ({_reason(error)}). Correct the variable."
         ) from None
-    if not is_same_origin(url, found):
-        raise WebhookError(_redirects(host, origin_of(found)))
+    if not is_same_origin(url, answered_url):
+        raise WebhookError(_redirects(host, origin_of(answered_url)))
     return host
 
 

@@ -1,1 +1,1 @@
-"""What is known of accelerators by their names: chips, hosts, topology, memory, peak compute, zones."""
+"""Facts of accelerators by their names: chips, hosts, topology, memory, peak compute, zones."""

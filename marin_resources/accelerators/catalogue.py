@@ -1,4 +1,4 @@
-"""The catalogue of accelerators: catalogue.toml, read once. Its figures and their sources are there."""
+"""The catalogue of accelerators: catalogue.toml, read once. That file has the figures and their sources."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SliceType:
     bf16_tflops: float
     """Peak of one chip, in 10^12 operations a second."""
     zones: tuple[str, ...]
-    """Of Google Cloud, where the generation is."""
+    """Zones of Google Cloud that have the generation."""
     runtime: str
     """The software of a host, by Google's name."""
 
@@ -48,7 +48,7 @@ class GpuType:
     memory_gb: float | None
     """In 10^9 bytes; None if models of one name differ."""
     most_memory_gb: float | None
-    """Of the largest model of that name; None if it is not known."""
+    """Memory of the largest model of that name; None if it is not known."""
     bf16_tflops: float | None
     """Peak without structured sparsity, in 10^12 operations a second; None if it is not known."""
 
@@ -60,7 +60,7 @@ def find_slice_type(kind: str) -> SliceType | None:
 
 def slice_types() -> list[SliceType]:
     """All types, each once, by generation and then by the number of chips."""
-    return list({each.kind: each for each in _slice_types().values()}.values())
+    return list({slice_type.kind: slice_type for slice_type in _slice_types().values()}.values())
 
 
 def find_gpu_type(kind: str) -> GpuType | None:
@@ -70,7 +70,7 @@ def find_gpu_type(kind: str) -> GpuType | None:
 
 def find_generation(name: str) -> str | None:
     """The generation of TPUs of that name or alias: "v5litepod" of "v5e"; None if it is not in the catalogue."""
-    return next((each for each, found in _read()["tpu"].items() if name in (each, *found.get("aliases", ()))), None)
+    return next((key for key, fields in _read()["tpu"].items() if name in (key, *fields.get("aliases", ()))), None)
 
 
 def near_slice_types(kind: str) -> list[str]:
@@ -79,8 +79,8 @@ def near_slice_types(kind: str) -> list[str]:
     sizes = [int(name.partition("-")[2]) for name in _slice_types() if name.partition("-")[0] == generation]
     if not sizes:
         return _alike(kind, list(_slice_types()))
-    wanted = int(number) if number.isascii() and number.isdecimal() else min(sizes)
-    near = sorted(sizes, key=lambda size: abs(math.log2(size) - math.log2(max(wanted, 1))))[:NEAR]
+    requested = int(number) if number.isascii() and number.isdecimal() else min(sizes)
+    near = sorted(sizes, key=lambda size: abs(math.log2(size) - math.log2(max(requested, 1))))[:NEAR]
     return [f"{generation}-{size}" for size in sorted(near)]
 
 
@@ -94,41 +94,41 @@ def near_devices(name: str) -> list[str]:
     return _alike(name, [*_read()["tpu"], *_gpu_types()])
 
 
-def _alike(kind: str, known: Sequence[str]) -> list[str]:
+def _alike(kind: str, names: Sequence[str]) -> list[str]:
     """The nearest of the known names; the first ones if none is near."""
-    by_lower_case = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(kind.lower(), list(by_lower_case), n=NEAR, cutoff=0.5)
-    return [by_lower_case[name] for name in found] or list(known[:NEAR])
+    by_lower_case = {name.lower(): name for name in names}
+    matches = difflib.get_close_matches(kind.lower(), list(by_lower_case), n=NEAR, cutoff=0.5)
+    return [by_lower_case[name] for name in matches] or list(names[:NEAR])
 
 
 @cache
 def _slice_types() -> Mapping[str, SliceType]:
     """Name -> type. An alias names the type of its generation."""
     types = {}
-    for generation, found in _read()["tpu"].items():
-        for number, topology in found["slices"].items():
-            each = _slice_type(generation, f"{generation}-{number}", topology, found)
-            for name in (generation, *found.get("aliases", ())):
-                types[f"{name}-{number}"] = each
+    for generation, fields in _read()["tpu"].items():
+        for number, topology in fields["slices"].items():
+            slice_type = _slice_type(generation, f"{generation}-{number}", topology, fields)
+            for name in (generation, *fields.get("aliases", ())):
+                types[f"{name}-{number}"] = slice_type
     return types
 
 
-def _slice_type(generation: str, kind: str, topology: str, found: Mapping[str, Any]) -> SliceType:
+def _slice_type(generation: str, kind: str, topology: str, fields: Mapping[str, Any]) -> SliceType:
     chips = math.prod(int(axis) for axis in topology.split("x"))
-    per_host = found["chips_per_host"]
-    is_one_host = chips <= found.get("chips_of_one_host", per_host)
+    per_host = fields["chips_per_host"]
+    is_one_host = chips <= fields.get("chips_of_one_host", per_host)
     return SliceType(
         kind=kind,
         generation=generation,
-        ray_type=found["ray"],
+        ray_type=fields["ray"],
         topology=topology,
         chips=chips,
         hosts=1 if is_one_host else chips // per_host,
         chips_per_host=chips if is_one_host else per_host,
-        memory_gb=found["memory_gb"],
-        bf16_tflops=found["bf16_tflops"],
-        zones=tuple(found["zones"]),
-        runtime=found["runtime"],
+        memory_gb=fields["memory_gb"],
+        bf16_tflops=fields["bf16_tflops"],
+        zones=tuple(fields["zones"]),
+        runtime=fields["runtime"],
     )
 
 
@@ -137,11 +137,11 @@ def _gpu_types() -> Mapping[str, GpuType]:
     return {
         kind: GpuType(
             kind=kind,
-            memory_gb=found.get("memory_gb"),
-            most_memory_gb=found.get("most_memory_gb", found.get("memory_gb")),
-            bf16_tflops=found.get("bf16_tflops"),
+            memory_gb=fields.get("memory_gb"),
+            most_memory_gb=fields.get("most_memory_gb", fields.get("memory_gb")),
+            bf16_tflops=fields.get("bf16_tflops"),
         )
-        for kind, found in _read()["gpu"].items()
+        for kind, fields in _read()["gpu"].items()
     }
 
 

@@ -43,7 +43,7 @@ def read_catalogue(path: Path | None = None) -> dict[str, Cluster]:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, *changed: int) -> dict[str, Cluster]:
-    """The catalogue as of its last change: each step of a run asks for it."""
+    """The catalogue as of its last change: each step of a run reads it."""
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
@@ -55,10 +55,10 @@ def _read(path: Path, *changed: int) -> dict[str, Cluster]:
     clusters = read.pop("clusters", {})
     if not isinstance(clusters, dict) or not clusters:
         raise CatalogueError(f"{path}: no cluster. Add a table [clusters.NAME] with zone, prefix and generation.")
-    found = {name: _cluster(path, name, read, each) for name, each in clusters.items()}
-    check_addresses(path, found)
-    check_regions(path, found)
-    return found
+    catalogue = {name: _cluster(path, name, read, fields) for name, fields in clusters.items()}
+    check_addresses(path, catalogue)
+    check_regions(path, catalogue)
+    return catalogue
 
 
 def find_cluster(name: str, path: Path | None = None) -> Cluster:
@@ -78,9 +78,9 @@ def cluster_with(kind: str, name: str | None = None, path: Path | None = None) -
     slice_type = find_slice_type_or_raise(kind)
     clusters = read_catalogue(path).values() if name is None else [find_cluster(name, path)]
     able = [
-        each
-        for each in clusters
-        if find_generation(each.generation) == slice_type.generation and each.zone in slice_type.zones
+        candidate
+        for candidate in clusters
+        if find_generation(candidate.generation) == slice_type.generation and candidate.zone in slice_type.zones
     ]
     if len(able) == 1:
         return able[0]
@@ -92,24 +92,26 @@ def cluster_with(kind: str, name: str | None = None, path: Path | None = None) -
         )
     if not able:
         raise CatalogueError(f"No cluster can have {kind}. Zones with it: {', '.join(slice_type.zones)}.")
-    raise CatalogueError(f"Which cluster shall have {kind}? --cluster {' or '.join(each.name for each in able)}.")
+    raise CatalogueError(
+        f"Which cluster shall have {kind}? --cluster {' or '.join(candidate.name for candidate in able)}."
+    )
 
 
-def _cluster(path: Path, name: str, defaults: Mapping[str, Any], found: Any) -> Cluster:
+def _cluster(path: Path, name: str, defaults: Mapping[str, Any], fields: Any) -> Cluster:
     where = f"{path}: [clusters.{name}]"
     if not NAME.fullmatch(name):
         raise CatalogueError(
             f"{where}: got the name {name!r}, expected up to 40 small letters, digits and hyphens, a letter first."
         )
-    if not isinstance(found, dict):
-        raise CatalogueError(f"{where}: got {found!r}, expected a table of keys.")
-    given = {**defaults, **found}
+    if not isinstance(fields, dict):
+        raise CatalogueError(f"{where}: got {fields!r}, expected a table of keys.")
+    given = {**defaults, **fields}
     check_keys(where, given, Cluster, own={"name"})
     slices = given.pop("slices", [])
     if not isinstance(slices, list):
         raise CatalogueError(f"{where}: slices is {slices!r}, expected a list of tables.")
     given["prefix"] = _normalized(where, given["prefix"])
-    cluster = Cluster(name=name, slices=tuple(read_slices(where, each) for each in slices), **given)
+    cluster = Cluster(name=name, slices=tuple(read_slices(where, table) for table in slices), **given)
     check_cluster(where, cluster)
     return cluster
 

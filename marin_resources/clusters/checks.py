@@ -1,4 +1,4 @@
-"""Check a cluster of the catalogue: each key by itself, and what no single key says. A sentence names file and key."""
+"""Check a cluster of the catalogue: each key by itself, and keys against one another. A sentence names file and key."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from marin_resources.clusters.cluster import (
 )
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""Of a cluster. Google's names have 63 characters, and Ray and `Slot.name` append up to 23 to ours."""
+"""Name of a cluster. Google's names have 63 characters, and Ray and `Slot.name` append up to 23 to ours."""
 ZONE = re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]")
 PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
 IMAGE_FIELDS = ("region", "project", "tag")
 
 
 def check_keys(where: str, given: Mapping[str, Any], kind: type, own: frozenset[str] | set[str] = frozenset()) -> None:
-    """Each key is known and has a value of its type, and those without a default are there."""
+    """Each key is known and has a value of its type, and those without a default exist."""
     fields = {field.name: field for field in dataclasses.fields(kind) if field.name not in own}
     for key, value in given.items():
         if key not in fields:
@@ -68,13 +68,13 @@ def _is_of_type(value: Any, kind: str) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def read_slices(where: str, found: Any) -> Slices:
+def read_slices(where: str, fields: Any) -> Slices:
     where = f"{where}: slices"
-    if not isinstance(found, dict):
-        raise CatalogueError(f'{where}: got {found!r}, expected a table such as {{ type = "v5p-8", count = 4 }}.')
-    check_keys(where, found, Slices)
-    slice_type = find_slice_type_or_raise(found["type"], f"{where}: type")
-    slices = Slices(**{**found, "type": slice_type.kind})
+    if not isinstance(fields, dict):
+        raise CatalogueError(f'{where}: got {fields!r}, expected a table such as {{ type = "v5p-8", count = 4 }}.')
+    check_keys(where, fields, Slices)
+    slice_type = find_slice_type_or_raise(fields["type"], f"{where}: type")
+    slices = Slices(**{**fields, "type": slice_type.kind})
     if not 1 <= slices.count <= 1000:
         raise CatalogueError(f"{where}: count of {slices.type} is {slices.count}, expected 1 to 1000.")
     if slices.capacity not in CAPACITIES:
@@ -90,7 +90,7 @@ def read_slices(where: str, found: Any) -> Slices:
 
 
 def check_cluster(where: str, cluster: Cluster) -> None:
-    """What no single type says."""
+    """Check the values of a cluster, and against one another."""
     if not ZONE.fullmatch(cluster.zone):
         raise CatalogueError(f"{where}: zone is {cluster.zone!r}, expected one such as 'us-central2-b'.")
     if not PROJECT.fullmatch(cluster.project):
@@ -120,7 +120,7 @@ def check_cluster(where: str, cluster: Cluster) -> None:
         if (slices.type, slices.capacity, slices.reservation) in seen:
             raise CatalogueError(f"{where}: slices has {slices.type}, {slices.capacity} twice. Add up their counts.")
         seen.add((slices.type, slices.capacity, slices.reservation))
-    if (hosts := sum(each.count * each.slice_type.hosts for each in cluster.slices)) > cluster.max_workers:
+    if (hosts := sum(entry.count * entry.slice_type.hosts for entry in cluster.slices)) > cluster.max_workers:
         raise CatalogueError(
             f"{where}: its slices have {hosts} hosts, and max_workers is {cluster.max_workers}. Raise it or take fewer."
         )
@@ -156,15 +156,16 @@ def _is_inside(address: str) -> bool:
 
 
 def _check_slices(where: str, cluster: Cluster, slices: Slices, generation: str) -> None:
-    found = slices.slice_type
-    if found.generation != generation:
+    slice_type = slices.slice_type
+    if slice_type.generation != generation:
         raise CatalogueError(
             f"{where}: slices has {slices.type}, and generation is {cluster.generation!r}. A cluster has one, as zone "
             "and software differ. Make another cluster."
         )
-    if cluster.zone not in found.zones:
+    if cluster.zone not in slice_type.zones:
         raise CatalogueError(
-            f"{where}: zone is {cluster.zone!r}, which has no {slices.type}. Zones with it: {', '.join(found.zones)}."
+            f"{where}: zone is {cluster.zone!r}, which has no {slices.type}. "
+            f"Zones with it: {', '.join(slice_type.zones)}."
         )
 
 

@@ -39,7 +39,7 @@ class Slices:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """One Ray cluster in one zone. The keys of infra/clusters.toml, which says what each is."""
+    """One Ray cluster in one zone. The keys of infra/clusters.toml, which explains each."""
 
     name: str
     zone: str
@@ -72,9 +72,9 @@ class Cluster:
     token_path: str = ""
     """A file with the token, on the submitter's machine; "": it is in Secret Manager."""
     chip_dollars: float | None = None
-    """What an hour of a chip costs there; None: what MARIN_DEVICE_PRICES says of its generation."""
+    """Price of an hour of a chip; None: the price of its generation in MARIN_DEVICE_PRICES."""
     cpu_dollars: float | None = None
-    """What an hour of a CPU costs there; None: it is not known."""
+    """Price of an hour of a CPU; None: it is not known."""
 
     @property
     def region(self) -> str:
@@ -91,7 +91,7 @@ class Cluster:
 
     @property
     def worker_memory_bytes(self) -> float:
-        """Memory of a worker without a TPU; infinite where the name of its type does not say."""
+        """Memory of a worker without a TPU; infinite where the name of its type does not define it."""
         return self.worker_cpus * GIB_A_CPU.get(_machine(self.cpu_machine)["share"], math.inf) * 2**30
 
     @property
@@ -119,17 +119,17 @@ class Cluster:
 
 
 def _machine(name: str) -> re.Match[str]:
-    found = MACHINE.fullmatch(name)
-    if found is None:
+    match = MACHINE.fullmatch(name)
+    if match is None:
         raise CatalogueError(
             f"cpu_machine is {name!r}, expected a type whose name ends with its CPUs, such as 'n2-standard-32'."
         )
-    return found
+    return match
 
 
 def find_slice_type_or_raise(kind: str, where: str = "The type of a slice") -> SliceType:
     """The type of slice of that name or alias. Raises CatalogueError."""
-    if (found := find_slice_type(kind)) is None:
+    if (slice_type := find_slice_type(kind)) is None:
         near = " or ".join(map(repr, near_slice_types(kind)))
         raise CatalogueError(f"{where} is {kind!r}, which is no type of slice. Did you mean {near}?")
-    return found
+    return slice_type

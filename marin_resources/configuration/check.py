@@ -31,7 +31,7 @@ def load_settings(*, check: bool = True) -> None:
 
 
 def load_settings_or_exit() -> None:
-    """The same for a process that has no other place to say what is wrong: a sentence on stderr, and exit code 2.
+    """Load the settings in a process that reports a mistake on stderr: a sentence, and exit code 2.
 
     It does nothing where the settings have been loaded.
     """
@@ -63,7 +63,7 @@ def check_setting(setting: Setting) -> None:
 
 
 def _check_kind(setting: Setting, value: str) -> None:
-    """Of settings that nothing else checks before they are used."""
+    """Check the kind of a setting that nothing else checks before its use."""
     wrong = False
     if setting.kind is Kind.CHOICE and not setting.check:
         wrong = value not in setting.choices
@@ -84,8 +84,8 @@ def _is_address(value: str, schemes: tuple[str, ...]) -> bool:
 
 def _function(name: str) -> Callable[[], object]:
     module, _, function = name.partition(":")
-    found: Callable[[], object] = getattr(importlib.import_module(module), function)
-    return found
+    function_object: Callable[[], object] = getattr(importlib.import_module(module), function)
+    return function_object
 
 
 def _with_source(error: SettingError, setting: Setting) -> SettingError:

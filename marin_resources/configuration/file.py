@@ -47,7 +47,7 @@ def load_file() -> None:
 
 
 def source_of(name: str) -> str | None:
-    """Where the value of a variable is from: the path of a file, "environment", or None if it is not set."""
+    """The source of the value of a variable: the path of a file, "environment", or None if it is not set."""
     value = os.environ.get(name)
     if not value:
         return None
@@ -56,7 +56,7 @@ def source_of(name: str) -> str | None:
 
 
 def settings_path() -> str | None:
-    """The file with settings; None if there is none. Raises SettingError if the one that is named does not exist."""
+    """The file with settings; None without one. Raises SettingError if the one that is named does not exist."""
     named = os.environ.get(VARIABLE)
     if named is not None:
         if named and not os.path.isfile(os.path.expanduser(named)):
@@ -67,15 +67,15 @@ def settings_path() -> str | None:
 
 
 def read_file(path: str) -> dict[str, str]:
-    """Variable -> value, as the file says. Raises SettingError."""
+    """Variable -> value, as in the file. Raises SettingError."""
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            found = tomllib.load(file)
+            fields = tomllib.load(file)
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError are of ValueError
         raise SettingError(f"The settings in {path!r} cannot be read ({error}). Correct the file.") from error
     values = {}
-    for key, value in found.items():
+    for key, value in fields.items():
         setting = BY_KEY.get(key)
         if setting is None:
             raise _unknown(path, key)

@@ -1,6 +1,6 @@
 """Every setting: the variable, what kind of value it has, its default, its meaning, and what checks it.
 
-docs/reference/configuration.md has a row for each, and says more. A setting is read where it is used, from the
+docs/reference/configuration.md has a row for each, with more detail. A setting is read where it is used, from the
 environment; this table is for the file (`file.py`), for the check at the start (`check.py`) and for `marin doctor`.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
-    """What a value is; the text is what an error sentence says was expected."""
+    """The kind of a value; an error sentence has the text after "expected"."""
 
     TEXT = "a text"
     PLACE = "a folder or a URL"
@@ -34,14 +34,14 @@ class Setting:
     default: str = ""
     choices: tuple[str, ...] = ()
     secret: bool = False
-    """Its value is never shown, and a file that has it is not for other users."""
+    """The value is never shown, and a file that has it is not for other users."""
     check: str = ""
     """The function that reads it where it is used, "module:function": it takes nothing, and raises SettingError."""
     in_file: bool = True
 
     @property
     def key(self) -> str:
-        """Its name in the file."""
+        """The setting's name in the file."""
         return self.name.removeprefix("MARIN_").lower()
 
     @property

@@ -1,4 +1,4 @@
-"""What is wrong with this machine's settings, and what to do: one look a file, each by itself. `marin doctor` shows it.
+"""Problems of this machine's settings, and their fixes: one look a file, each by itself. `marin doctor` shows them.
 
 It may import every other room of marin_resources; none imports it.
 """

@@ -34,12 +34,12 @@ def look() -> Iterator[Finding]:
 
 
 def judge(bucket: Bucket, key: str) -> Iterator[Finding]:
-    """What the rules of a bucket mean for the prefix at `key` in it."""
-    found = [
+    """The findings about a bucket's rules, for the prefix at `key` in it."""
+    findings = [
         *(finding for rule in bucket.rules if (finding := _of_rule(bucket.name, rule, key))),
         *_of_bucket(bucket),
     ]
-    yield from found or [ok(SUBJECT, f"{bucket.name}: no rule deletes, moves or retains objects of the prefix")]
+    yield from findings or [ok(SUBJECT, f"{bucket.name}: no rule deletes, moves or retains objects of the prefix")]
 
 
 def _of_rule(name: str, rule: Rule, key: str) -> Finding | None:

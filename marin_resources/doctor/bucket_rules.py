@@ -1,4 +1,4 @@
-"""What a bucket says of itself: its lifecycle rules for live objects, retention, versions, uploads left behind.
+"""The configuration of a bucket: its lifecycle rules for live objects, retention, versions, uploads left behind.
 
 Google's fields are those of its JSON API (resource Buckets), Amazon's those of GetBucketLifecycleConfiguration.
 """
@@ -19,7 +19,7 @@ ONLY_OLD_VERSIONS = ("numNewerVersions", "daysSinceNoncurrentTime", "noncurrentT
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What happens to live objects."""
+    """A lifecycle rule for live objects."""
 
     what: str
     """ "deletes", or the class that objects are moved to."""
@@ -34,7 +34,7 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """What a store says of a bucket."""
+    """The configuration of a bucket, as its store has it."""
 
     name: str
     rules: Sequence[Rule]
@@ -60,7 +60,7 @@ def _of_google(fs: Any, name: str) -> Bucket:
     period_s = int(fields.get("retentionPolicy", {}).get("retentionPeriod", 0))
     return Bucket(
         name=name,
-        rules=[found for rule in rules if (found := _google_rule(rule))],
+        rules=[live_rule for rule in rules if (live_rule := _google_rule(rule))],
         retained=f"retains each object for {period_s} s (retentionPolicy)" if period_s else "",
         keeps_old_versions=versions and not any(_removes_old_versions(rule) for rule in rules),
     )
@@ -68,16 +68,16 @@ def _of_google(fs: Any, name: str) -> Bucket:
 
 def _google_rule(rule: Mapping[str, Any]) -> Rule | None:
     action, condition = rule["action"], rule.get("condition", {})
-    what = {"Delete": "deletes", "SetStorageClass": action.get("storageClass", "")}.get(action["type"], "")
-    if not what or condition.get("isLive") is False or any(name in condition for name in ONLY_OLD_VERSIONS):
+    action_phrase = {"Delete": "deletes", "SetStorageClass": action.get("storageClass", "")}.get(action["type"], "")
+    if not action_phrase or condition.get("isLive") is False or any(name in condition for name in ONLY_OLD_VERSIONS):
         return None
-    if what in COLD:
-        what = f"moves to {what}"
-    elif what != "deletes":
+    if action_phrase in COLD:
+        action_phrase = f"moves to {action_phrase}"
+    elif action_phrase != "deletes":
         return None
     others = {key: value for key, value in condition.items() if key not in ("matchesPrefix", "isLive")}
     when = ", ".join(f"{key} {value}" for key, value in sorted(others.items()))
-    return Rule(what=what, places=tuple(condition.get("matchesPrefix", ())), when=when and f"({when})")
+    return Rule(what=action_phrase, places=tuple(condition.get("matchesPrefix", ())), when=when and f"({when})")
 
 
 def _removes_old_versions(rule: Mapping[str, Any]) -> bool:
@@ -93,7 +93,7 @@ def _of_amazon(fs: Any, name: str) -> Bucket:
     versions = fs.call_s3("get_bucket_versioning", Bucket=name).get("Status") == "Enabled"
     return Bucket(
         name=name,
-        rules=[found for rule in rules for found in _amazon_rule(rule)],
+        rules=[live_rule for rule in rules for live_rule in _amazon_rule(rule)],
         retained=f"retains each object ({default['Mode']}, object lock)" if default else "",
         keeps_old_versions=versions and not any("NoncurrentVersionExpiration" in rule for rule in rules),
         keeps_broken_uploads=not any("AbortIncompleteMultipartUpload" in rule for rule in rules),
@@ -101,12 +101,12 @@ def _of_amazon(fs: Any, name: str) -> Bucket:
 
 
 def _amazon_rules(fs: Any, name: str) -> list[Mapping[str, Any]]:
-    found = _unless_absent(lambda: fs.call_s3("get_bucket_lifecycle_configuration", Bucket=name)) or {}
-    return [rule for rule in found.get("Rules", []) if rule.get("Status") == "Enabled"]
+    configuration = _unless_absent(lambda: fs.call_s3("get_bucket_lifecycle_configuration", Bucket=name)) or {}
+    return [rule for rule in configuration.get("Rules", []) if rule.get("Status") == "Enabled"]
 
 
 def _unless_absent(call: Any) -> Any:
-    """What S3 has, or None: a configuration that was never set is an error of S3, with a code of its own."""
+    """The answer of S3, or None: a configuration that was never set is an error of S3, with a code of its own."""
     try:
         return call()
     except (OSError, ValueError) as error:

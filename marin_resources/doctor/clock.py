@@ -27,7 +27,7 @@ SUBJECT = "clocks"
 MAX_SKEW_S = 60.0
 HTTP_TIMEOUT_S = 5.0
 RESOLUTION_S = 1.0
-"""Of the time in the header of an HTTP response."""
+"""Resolution of the time in the header of an HTTP response."""
 
 
 def look() -> Iterator[Finding]:
@@ -37,19 +37,19 @@ def look() -> Iterator[Finding]:
         yield from _compared("the cluster", partial(_http_time_s, cluster.address))
 
 
-def judge(what: str, skew_s: float) -> Finding:
-    """What it means that this machine's clock is that far ahead of another's, in seconds; below 0: behind."""
+def judge(owner: str, skew_s: float) -> Finding:
+    """The finding for `skew_s`, by which this machine's clock is ahead of another's; below 0: behind."""
     if abs(skew_s) <= MAX_SKEW_S:
-        return ok(SUBJECT, f"{what}'s differs from this machine's by less than {max(RESOLUTION_S, abs(skew_s)):.0f} s")
+        return ok(SUBJECT, f"{owner}'s differs from this machine's by less than {max(RESOLUTION_S, abs(skew_s)):.0f} s")
     direction = "ahead of" if skew_s > 0 else "behind"
     return wrong(
         SUBJECT,
-        f"This machine's clock is {abs(skew_s):.0f} s {direction} that of {what}: times in records and logs are wrong, "
-        "and credentials are refused. Switch on its time synchronization (timedatectl set-ntp true).",
+        f"This machine's clock is {abs(skew_s):.0f} s {direction} that of {owner}: times in records and logs are "
+        "wrong, and credentials are refused. Switch on its time synchronization (timedatectl set-ntp true).",
     )
 
 
-def _compared(what: str, its_time_s: Callable[[], float | None]) -> Iterator[Finding]:
+def _compared(owner: str, its_time_s: Callable[[], float | None]) -> Iterator[Finding]:
     try:
         began_s = time.time()
         theirs_s = its_time_s()
@@ -58,10 +58,10 @@ def _compared(what: str, its_time_s: Callable[[], float | None]) -> Iterator[Fin
         raise  # as of the prefix
     except (OSError, ValueError) as error:
         why = str(getattr(error, "reason", None) or error)
-        yield warning(SUBJECT, f"That of {what} is not known ({why}). Look again when {what} answers.")
+        yield warning(SUBJECT, f"That of {owner} is not known ({why}). Look again when {owner} answers.")
         return
     if theirs_s is not None:
-        yield judge(what, ours_s - theirs_s)
+        yield judge(owner, ours_s - theirs_s)
 
 
 def _store_time_s(prefix: str) -> float | None:
@@ -69,7 +69,7 @@ def _store_time_s(prefix: str) -> float | None:
     kind = kind_of(prefix)
     if kind is StoreKind.DISK:
         return _time_of_disk_s(absolute(prefix))
-    if kind not in (StoreKind.GCS, StoreKind.S3):  # the look at the prefix says that it cannot be used
+    if kind not in (StoreKind.GCS, StoreKind.S3):  # the look at the prefix reports that it cannot be used
         return None
     require_store(prefix)
     fs, place = filesystem_of(prefix)

@@ -71,7 +71,7 @@ def _look_at(settings: ClusterSettings) -> Iterator[Finding]:
 
 
 def _with_advice(sentence: str) -> str:
-    """Of an address that does not answer, which may be a wrong one."""
+    """The sentence with advice for an address that does not answer, which may be a wrong one."""
     away = any(phrase in sentence for phrase in ("cannot be connected to", "did not answer"))
     return f"{sentence} Start the cluster, or correct MARIN_CLUSTER." if away else sentence
 
@@ -113,5 +113,5 @@ def _nodes(settings: ClusterSettings, nodes: Resources) -> Finding:
             "declare what its autoscaler may add in MARIN_CLUSTER_NODE_TYPES.",
         )
     gpus, chips = (sum(node.get(kind, 0) for node in nodes) for kind in ("GPU", "TPU"))
-    devices = "".join(f", {count:g} {what}" for count, what in ((gpus, "GPUs"), (chips, "TPU chips")) if count)
+    devices = "".join(f", {count:g} {device}" for count, device in ((gpus, "GPUs"), (chips, "TPU chips")) if count)
     return ok(SUBJECT, f"{settings.address}: {len(nodes)} nodes with {cpus:g} CPUs{devices}")

@@ -42,15 +42,15 @@ def look() -> Iterator[Finding]:
         yield wrong(SUBJECT, f"{given} is on a full disk, with {free} free: no run is recorded. Make room there.")
         return
     home = ensure_dagster_home()
-    found = [*_damaged_databases(home), *(wrong(SUBJECT, sentence) for sentence in mistakes_in(home))]
-    yield from found
-    if not found:
+    findings = [*_damaged_databases(home), *(wrong(SUBJECT, sentence) for sentence in mistakes_in(home))]
+    yield from findings
+    if not findings:
         yield from _of_instance(home)
 
 
 def _free_bytes(folder: str) -> int:
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _damaged_databases(home: str) -> Iterator[Finding]:
@@ -131,8 +131,8 @@ def disk_type(folder: str) -> str:
     """The type of the file system that a folder is on, as the kernel names it; empty if it is not known."""
     import psutil
 
-    mounts = [one for one in psutil.disk_partitions(all=True) if _is_below(folder, one.mountpoint)]
-    return max(mounts, key=lambda one: len(one.mountpoint)).fstype if mounts else ""
+    mounts = [mount for mount in psutil.disk_partitions(all=True) if _is_below(folder, mount.mountpoint)]
+    return max(mounts, key=lambda mount: len(mount.mountpoint)).fstype if mounts else ""
 
 
 def _is_below(folder: str, mountpoint: str) -> bool:

@@ -26,7 +26,7 @@ class Disk:
     """The state of one disk."""
 
     uses: tuple[str, ...]
-    """What is written to it."""
+    """The kinds of data that are written to it."""
     folder: str
     free_bytes: int
     total_bytes: int
@@ -65,7 +65,7 @@ def disks() -> list[Disk]:
 
 
 def judge(disk: Disk) -> Finding:
-    """What the state of a disk means."""
+    """The finding for the state of a disk."""
     free = readable_bytes(disk.free_bytes)
     if not disk.writable:
         return wrong(SUBJECT, f"{disk.describe()} cannot be written by this user. Choose another.")
@@ -87,13 +87,13 @@ def judge(disk: Disk) -> Finding:
 
 def _disk(uses: dict[str, str]) -> Disk:
     folder = next(iter(uses.values()))
-    found = os.statvfs(folder)
+    statistics = os.statvfs(folder)
     return Disk(
         uses=tuple(uses),
         folder=folder,
-        free_bytes=found.f_bavail * found.f_frsize,
-        total_bytes=found.f_blocks * found.f_frsize,
-        free_inodes=found.f_favail if found.f_files else None,
+        free_bytes=statistics.f_bavail * statistics.f_frsize,
+        total_bytes=statistics.f_blocks * statistics.f_frsize,
+        free_inodes=statistics.f_favail if statistics.f_files else None,
         writable=all(map(is_writable, uses.values())),
         for_ray="Ray" in uses,
     )

@@ -10,7 +10,7 @@ from marin_resources.errors import MarinError
 
 Look = Callable[[], Iterable[Finding]]
 TIMEOUT_S = 60.0
-"""Of one look. Those that connect to something have shorter limits of their own."""
+"""Time limit of one look. Those that connect to something have shorter limits of their own."""
 
 
 def examine(looks: Mapping[str, Look], timeout_s: float = TIMEOUT_S) -> Iterator[Finding]:
@@ -18,29 +18,29 @@ def examine(looks: Mapping[str, Look], timeout_s: float = TIMEOUT_S) -> Iterator
 
     One mistake may stop several looks: a sentence that was yielded is not yielded again.
     """
-    said: set[str] = set()
+    sentences: set[str] = set()
     for subject, look in looks.items():
-        found = _taken(subject, look, timeout_s)
-        yield from (one for one in found if one.state is State.OK or one.sentence not in said)
-        said |= {one.sentence for one in found}
+        findings = _taken(subject, look, timeout_s)
+        yield from (finding for finding in findings if finding.state is State.OK or finding.sentence not in sentences)
+        sentences |= {finding.sentence for finding in findings}
 
 
 def _taken(subject: str, look: Look, timeout_s: float) -> list[Finding]:
     """The findings of one look, in a thread that is left behind if it hangs: a mount may never answer."""
-    found: list[Finding] = []
-    thread = threading.Thread(target=_take, args=(subject, look, found), daemon=True)
+    findings: list[Finding] = []
+    thread = threading.Thread(target=_take, args=(subject, look, findings), daemon=True)
     thread.start()
     thread.join(timeout_s)
     if not thread.is_alive():
-        return found
+        return findings
     hangs = f"It gave no answer within {timeout_s:g} s. Look for a disk or an address that hangs."
-    return [*found, wrong(subject, hangs)]
+    return [*findings, wrong(subject, hangs)]
 
 
-def _take(subject: str, look: Look, found: list[Finding]) -> None:
+def _take(subject: str, look: Look, findings: list[Finding]) -> None:
     try:
-        found.extend(look())
+        findings.extend(look())
     except MarinError as error:
-        found.append(wrong(subject, str(error)))
+        findings.append(wrong(subject, str(error)))
     except Exception as error:  # a look meets libraries of all kinds; the others are still taken
-        found.append(wrong(subject, f"It could not be looked at ({type(error).__name__}: {error})."))
+        findings.append(wrong(subject, f"It could not be looked at ({type(error).__name__}: {error})."))

@@ -1,4 +1,4 @@
-"""What one look has found: a subject, whether it is right, and a sentence."""
+"""A finding of one look: a subject, its state, and a sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Finding:
     subject: str
     state: State
     sentence: str
-    """What is there; of what is not right, what to do too."""
+    """The state of the subject; for a problem also the fix."""
 
 
 def ok(subject: str, sentence: str) -> Finding:

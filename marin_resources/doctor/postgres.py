@@ -1,4 +1,4 @@
-"""The Postgres of a dagster.yaml: one connection, before Dagster tries for half a minute and says less.
+"""The Postgres of a dagster.yaml: one connection, before Dagster tries for half a minute with a worse error.
 
 Neither a password nor a text that may be a part of one is shown.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TIMEOUT_S = 5
-"""Of a connection, with its login."""
+"""Time limit of a connection, with its login."""
 EXAMPLE = "postgresql://user:password@host:5432/database"
 
 
@@ -19,12 +19,12 @@ EXAMPLE = "postgresql://user:password@host:5432/database"
 class Address:
     url: str
     where: str
-    """What a person corrects: "MARIN_POSTGRES_URL", or "postgres_url in /home/dagster.yaml"."""
+    """The place that a person corrects: "MARIN_POSTGRES_URL", or "postgres_url in /home/dagster.yaml"."""
 
 
 def addresses_in(settings: Any, environ: Mapping[str, str], path: str) -> list[Address]:
     """The databases that a dagster.yaml names, each once. One whose variable is not set is left out."""
-    found: dict[str, Address] = {}
+    addresses: dict[str, Address] = {}
     for config in _configs_in(settings):
         given = config["postgres_url"]
         if isinstance(given, Mapping):
@@ -33,12 +33,12 @@ def addresses_in(settings: Any, environ: Mapping[str, str], path: str) -> list[A
         else:
             address = Address(url=str(given), where=f"postgres_url in {path}")
         if address.url:
-            found.setdefault(address.url, address)
-    return list(found.values())
+            addresses.setdefault(address.url, address)
+    return list(addresses.values())
 
 
 def why_no_connection(address: Address) -> str:
-    """Why no connection is possible, and what to do, as a sentence; "" if there is one."""
+    """Why no connection is possible, and what to do, as a sentence; "" if one is."""
     import psycopg2
 
     if not _is_readable(address.url):
@@ -56,8 +56,8 @@ def why_no_connection(address: Address) -> str:
 def _is_readable(url: str) -> bool:
     """Whether user, password, host and port can be distinguished."""
     try:
-        found = urlsplit(url)
-        return found.netloc.count("@") < 2 and "@" not in found.path and (found.port or 1) > 0 and bool(found.netloc)
+        parts = urlsplit(url)
+        return parts.netloc.count("@") < 2 and "@" not in parts.path and (parts.port or 1) > 0 and bool(parts.netloc)
     except ValueError:
         return False
 

@@ -16,7 +16,7 @@ TIMEOUT_S = 5.0
 
 
 def look() -> Iterator[Finding]:
-    named = [name for each in VARIABLES for name in (each.lower(), each) if os.environ.get(name)]
+    named = [name for variable in VARIABLES for name in (variable.lower(), variable) if os.environ.get(name)]
     if not named:
         yield ok(SUBJECT, "none")
     answers: dict[str, str] = {}

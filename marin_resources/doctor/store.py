@@ -1,4 +1,4 @@
-"""What stops every request to the store of a prefix: its name, the credentials, an endpoint that does not answer."""
+"""Checks of the faults that stop every request to the store of a prefix: name, credentials, a dead endpoint."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _require_google_key() -> None:
     advice = "Name the JSON file of a key, or unset it and log in: gcloud auth application-default login."
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            key = json.load(file)
     except OSError as error:
         raise SettingError(f"{GOOGLE_KEY} is {path!r}, which cannot be read ({error.strerror}). {advice}") from error
     except ValueError as error:
         raise SettingError(f"{GOOGLE_KEY} is {path!r}, which is no JSON. {advice}") from error
-    if not isinstance(found, dict) or "type" not in found:
+    if not isinstance(key, dict) or "type" not in key:
         raise SettingError(f"{GOOGLE_KEY} is {path!r}, which holds no credentials of Google. {advice}")
 
 

@@ -15,7 +15,7 @@ from marin_resources.settings import SettingError
 
 SUBJECT = "variables"
 SETTINGS = frozenset(name for name in BY_NAME if name.startswith("MARIN_"))
-"""What a person sets. docs/reference/configuration.md has a row for each."""
+"""Variables that a person sets. docs/reference/configuration.md has a row for each."""
 INTERNAL = frozenset(
     {
         "MARIN_ACCELERATOR",
@@ -35,7 +35,7 @@ INTERNAL = frozenset(
         "MARIN_WRITER",
     }
 )
-"""What a process sets for its children."""
+"""Variables that a process sets for its children."""
 OTHER_LOOKS = (PREFIX, REGIONS, CLUSTER)
 """Checks that the looks at prefix, regions and cluster make."""
 
@@ -52,18 +52,25 @@ def look() -> Iterator[Finding]:
 
 
 def _sources() -> Iterator[Finding]:
-    """Where the values are from."""
-    found: dict[str, list[str]] = {}
+    """The sources of the values."""
+    names_by_source: dict[str, list[str]] = {}
     for name in BY_NAME:
-        found.setdefault(source_of(name) or "default", []).append(name)
-    for source in sorted(found, key=lambda one: (one == "default", one != "environment", one)):
+        names_by_source.setdefault(source_of(name) or "default", []).append(name)
+    for source in sorted(
+        names_by_source, key=lambda source_name: (source_name == "default", source_name != "environment", source_name)
+    ):
         named = source if source in ("default", "environment") else repr(source)
-        yield ok(SUBJECT, f"from {named}: {', '.join(found[source])}" if source != "default" else _defaults(found))
+        yield ok(
+            SUBJECT,
+            f"from {named}: {', '.join(names_by_source[source])}"
+            if source != "default"
+            else _defaults(names_by_source),
+        )
 
 
-def _defaults(found: Mapping[str, list[str]]) -> str:
-    count = len(found["default"])
-    return f"{count} have their default" if len(found) > 1 else "none is set, each has its default"
+def _defaults(names_by_source: Mapping[str, list[str]]) -> str:
+    count = len(names_by_source["default"])
+    return f"{count} have their default" if len(names_by_source) > 1 else "none is set, each has its default"
 
 
 def unread(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -80,7 +87,7 @@ def unread(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _unusable() -> Iterator[Finding]:
-    """What no other look reads."""
+    """Settings that no other look reads, with values that cannot be used."""
     for setting in BY_NAME.values():
         try:
             if setting.check not in OTHER_LOOKS:

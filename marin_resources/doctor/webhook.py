@@ -1,4 +1,4 @@
-"""The webhook that gets what breaks."""
+"""The webhook that gets failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def look(*, with_message: bool = False) -> Iterator[Finding]:
 
 
 def _with_advice(sentence: str) -> str:
-    """A run that meets the error reads that the message is sent again; a person corrects the address."""
+    """Replace the advice for a run, which sends the message again; a person corrects the address."""
     for advice in (" The message is sent again later.", " Correct the variable."):
         sentence = sentence.replace(advice, f" Correct {WEBHOOK}.")
     return sentence

@@ -101,9 +101,9 @@ def _checked(source: Path, facts: dict[str, Any] | None, digests: Mapping[str, s
     if facts is None:
         raise BackUpError(f"The back-up {str(source)!r} is cut off. Use another.")
     if facts.get("format_version") != FORMAT_VERSION:
-        found = facts.get("format_version")
+        version = facts.get("format_version")
         raise BackUpError(
-            f"The back-up {str(source)!r} has format {found!r}, expected {FORMAT_VERSION}. Upgrade marin."
+            f"The back-up {str(source)!r} has format {version!r}, expected {FORMAT_VERSION}. Upgrade marin."
         )
     if facts["files"] != digests:
         wrong = sorted(name for name in {*facts["files"], *digests} if facts["files"].get(name) != digests.get(name))

@@ -25,22 +25,22 @@ def main(dev: str) -> None:
     for service in services:
         with contextlib.suppress(psutil.NoSuchProcess):
             service.terminate()
-    _, left = psutil.wait_procs(services, timeout=TERMINATED_S)
-    for service in left:
+    _, remaining = psutil.wait_procs(services, timeout=TERMINATED_S)
+    for service in remaining:
         with contextlib.suppress(psutil.NoSuchProcess):
             service.kill()
 
 
 def services_until_end(dev: int) -> list[psutil.Process]:
     """Wait until `dagster dev` has ended; return its children that have not."""
-    found: dict[int, psutil.Process] = {}
+    services: dict[int, psutil.Process] = {}
     ended, poll_s = False, FIRST_POLL_S
     while not ended:
         ended = bool(select.select([PIPE], [], [], poll_s)[0])
-        before = len(found)
+        before = len(services)
         with contextlib.suppress(psutil.NoSuchProcess):
             children = psutil.Process(dev).children()
-            found |= {child.pid: child for child in children if child != psutil.Process()}
-        more_may_come = len(found) != before or not found
+            services |= {child.pid: child for child in children if child != psutil.Process()}
+        more_may_come = len(services) != before or not services
         poll_s = FIRST_POLL_S if more_may_come else min(SLOWER * poll_s, LAST_POLL_S)
-    return [service for service in found.values() if service.is_running()]
+    return [service for service in services.values() if service.is_running()]

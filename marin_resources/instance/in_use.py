@@ -1,4 +1,4 @@
-"""Who uses an instance: processes with a file of its home open, and a daemon by its heartbeat."""
+"""The users of an instance: processes with a file of its home open, and a daemon by its heartbeat."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _daemon(home: Path) -> Iterator[str]:
         with closing(sqlite3.connect(f"{(home / 'history/runs.db').as_uri()}?mode=ro", uri=True)) as database:
             query = "SELECT MAX(CAST(strftime('%s', timestamp) AS INTEGER)) FROM daemon_heartbeats"
             beat_s = database.execute(query).fetchone()[0]
-    except sqlite3.DatabaseError:  # there is none, or it is damaged and about to be replaced
+    except sqlite3.DatabaseError:  # none exists, or it is damaged and about to be replaced
         return
     if beat_s is not None and time.time() - beat_s < BEAT_S:
         yield f"a daemon, which was alive {time.time() - beat_s:.0f} s ago"

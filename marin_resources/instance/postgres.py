@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DUMP = "postgres.dump"
 MODULES = ("dagster_postgres", "marin_resources.dagster_fixes.postgres")
-"""Of the storages that a dagster.yaml may name."""
+"""Modules of the storages that a dagster.yaml may name."""
 
 
 def url_of(instance: dg.DagsterInstance) -> URL | None:
@@ -34,7 +34,8 @@ def url_of(instance: dg.DagsterInstance) -> URL | None:
 
 
 def url_of_home(home: Path) -> URL | None:
-    """The same for the instance that the dagster.yaml of a home names. One on SQLite is not opened: that creates it."""
+    """The database URL of the instance that a home's dagster.yaml names. One on SQLite is not opened: that
+    creates it."""
     from marin_resources.dagster_fixes.databases import instance_ref, open_instance
 
     if not (home / "dagster.yaml").is_file():
@@ -58,21 +59,21 @@ def load(url: URL, source: Path) -> None:
 
 
 def count_users(url: URL) -> int:
-    """How many other connections the database has."""
+    """The number of other connections that the database has."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     return int(_run("psql", url, "--tuples-only", "--no-align", "--command", query).strip())
 
 
 def _run(program: str, url: URL, *arguments: str) -> str:
-    found = shutil.which(program)
-    if found is None:
+    executable = shutil.which(program)
+    if executable is None:
         raise BackUpError(
             f"{program} is not installed here. Install Postgres's clients: apt install postgresql-client."
         )
     env = {**os.environ, "PGPASSWORD": str(url.password or ""), "PGCONNECT_TIMEOUT": "10"}
     parts = {"host": url.host, "port": url.port, "username": url.username, "dbname": url.database}
     named = [f"--{name}={value}" for name, value in parts.items() if value is not None]
-    done = subprocess.run([found, *named, *arguments], env=env, capture_output=True, text=True)
+    done = subprocess.run([executable, *named, *arguments], env=env, capture_output=True, text=True)
     if done.returncode != 0:
         raise BackUpError(f"{program} failed: {' '.join(done.stderr.split())[:500]}")
     return done.stdout

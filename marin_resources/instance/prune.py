@@ -3,7 +3,7 @@
 In:  an instance and a time.   Out: the runs that ended before it, computed nothing, and are the latest of nothing.
 
 Dagster deletes a materialization with its run. So a run remains if an asset, a partition or a check shows it as its
-latest, and every page of an asset says what it said.
+latest, and every page of an asset stays as it was.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def successful_runs(instance: dg.DagsterInstance, before: datetime) -> list[str]
 
 
 class Reuses:
-    """Finds runs that only reused. What an asset shows is read once: whatever comes later makes no run the latest."""
+    """Finds the runs that only reused. What an asset shows is read once: later events make no run the latest."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self.instance = instance
@@ -91,10 +91,12 @@ class Reuses:
         kind = dg.DagsterEventType.ASSET_MATERIALIZATION
         ids = list(self.instance.event_log_storage.get_latest_storage_id_by_partition(key, kind).values())
         for begin in range(0, len(ids), PAGE):
-            wanted = dg.AssetRecordsFilter(asset_key=key, storage_ids=ids[begin : begin + PAGE])
-            runs |= {record.run_id for record in self.instance.fetch_materializations(wanted, limit=PAGE).records}
+            records_filter = dg.AssetRecordsFilter(asset_key=key, storage_ids=ids[begin : begin + PAGE])
+            runs |= {
+                record.run_id for record in self.instance.fetch_materializations(records_filter, limit=PAGE).records
+            }
         return frozenset(runs)
 
     def _read_shown_by_check(self, key: dg.AssetCheckKey) -> str | None:
-        found = self.instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
-        return found.run_id if found is not None else None
+        record = self.instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
+        return record.run_id if record is not None else None

@@ -1,4 +1,4 @@
-"""Restore an instance from its back-up: checked first, then put in place. What was there is kept aside.
+"""Restore an instance from its back-up: checked first, then put in place. The earlier instance is kept aside.
 
 A process that is killed while it unpacks leaves the instance as it was. One that is killed while it renames leaves an
 incomplete home, which the same command completes.
@@ -33,8 +33,8 @@ def restore(source: Path, home: Path, *, url: URL | None = None, replace: bool =
     """
     home.mkdir(parents=True, exist_ok=True)
     with alone(home, "Restoring"):
-        for left in home.glob(f"{UNPACKING}*"):  # by a process that was killed
-            shutil.rmtree(left)
+        for remains in home.glob(f"{UNPACKING}*"):  # by a process that was killed
+            shutil.rmtree(remains)
         with tempfile.TemporaryDirectory(prefix=UNPACKING, dir=home) as folder:
             unpacked = Path(folder)
             facts = unpack(source, unpacked)
@@ -67,14 +67,14 @@ def _refuse_damaged(source: Path, unpacked: Path) -> None:
 
 
 def _put_in_place(unpacked: Path, home: Path, *, replace: bool) -> Path | None:
-    there = [part for part in PARTS if (home / part).exists()]
-    if there and not replace:
+    existing = [part for part in PARTS if (home / part).exists()]
+    if existing and not replace:
         raise BackUpError(
-            f"{str(home)!r} has an instance already ({', '.join(there)}). Restore into an empty folder, or add "
+            f"{str(home)!r} has an instance already ({', '.join(existing)}). Restore into an empty folder, or add "
             "--replace: what is there is kept aside."
         )
-    aside = _aside(home) if there else None
-    for part in there:
+    aside = _aside(home) if existing else None
+    for part in existing:
         assert aside is not None
         os.rename(home / part, aside / part)
     for part in ("schedules", sqlite.LOGS, "history"):  # the runs last: without them nothing looks complete

@@ -30,10 +30,10 @@ class Revision:
 
 def revisions_of(instance: dg.DagsterInstance) -> Iterator[Revision]:
     storages = {"runs": instance.run_storage, "events": instance.event_log_storage, "ticks": instance.schedule_storage}
-    for what, storage in storages.items():
+    for database, storage in storages.items():
         version = storage.alembic_version() if storage is not None else None
         if version is not None:
-            yield Revision(what=what, found=str(version[0]), expected=str(version[1]))
+            yield Revision(what=database, found=str(version[0]), expected=str(version[1]))
 
 
 @cache

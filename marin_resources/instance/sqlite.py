@@ -1,4 +1,4 @@
-"""The files of an instance on SQLite: which there are, and a copy of each that is as of one moment.
+"""The files of an instance on SQLite: their list, and a copy of each that is as of one moment.
 
 history/runs/index.db     what Dagster knows of assets: events of all runs
 history/runs/<run>.db     the events of one run
@@ -41,14 +41,14 @@ def log_files(home: Path) -> Iterator[str]:
 def copy_database(source: Path, target: Path) -> None:
     """Copy a database that others write to, as of one moment, by SQLite's own means."""
     with (
-        closing(sqlite3.connect(_read_only(source), uri=True, timeout=BUSY_TIMEOUT_S)) as there,
-        closing(sqlite3.connect(target)) as here,
+        closing(sqlite3.connect(_read_only(source), uri=True, timeout=BUSY_TIMEOUT_S)) as original,
+        closing(sqlite3.connect(target)) as copy,
     ):
-        there.backup(here)
+        original.backup(copy)
 
 
 def damage_of(path: Path) -> str:
-    """What SQLite's quick check finds; empty if the database is sound."""
+    """The damage that SQLite's quick check finds; empty if the database is sound."""
     try:
         with closing(sqlite3.connect(_read_only(path), uri=True)) as database:
             answer = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])

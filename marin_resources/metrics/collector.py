@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class MarinCollector(Collector):
-    """Of one instance of Dagster and one prefix."""
+    """The metrics of one instance of Dagster and one prefix."""
 
     def __init__(self, instance: dg.DagsterInstance, prefix: str) -> None:
         self._instance, self._prefix = instance, prefix
@@ -53,13 +53,13 @@ class MarinCollector(Collector):
         up = GaugeMetricFamily("marin_source_up", "1 if this part of the metrics could be read.", labels=["source"])
         for name, read in sources.items():
             try:
-                found = [*read()]
+                metrics = [*read()]
             except Exception:  # a database that is away has an error of its own kind
                 log.exception("the metrics of %s cannot be read", name)
                 up.add_metric([name], 0)
             else:
                 up.add_metric([name], 1)
-                yield from found
+                yield from metrics
         yield up
 
     def _metrics_of_steps(self) -> Iterator[Metric]:

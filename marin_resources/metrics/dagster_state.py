@@ -1,4 +1,4 @@
-"""How Dagster is now: runs by status, how long they wait, daemons, sensors and schedules."""
+"""The state of Dagster: runs by status, how long they wait, daemons, sensors and schedules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def metrics_of_daemons(instance: dg.DagsterInstance) -> Iterator[Metric]:
 
 
 def metrics_of_sensors(instance: dg.DagsterInstance) -> Iterator[Metric]:
-    """Of those that run: how long ago they looked last, and whether that failed."""
+    """The running sensors and schedules: seconds since the last tick, and whether that failed."""
     ages = GaugeMetricFamily("marin_sensor_tick_age_seconds", "Since its last tick.", labels=["kind", "name"])
     failing = GaugeMetricFamily("marin_sensor_failing", "1 if its last tick failed.", labels=["kind", "name"])
     for state in instance.all_instigator_state():

@@ -1,4 +1,4 @@
-"""What steps did, by the materializations and failures that Dagster has stored since the last look.
+"""The work of steps, by the materializations and failures that Dagster has stored since the last look.
 
 Runs that attach to one computation all report its output, and all report its failure. An attempt is counted once, by
 its log and its run; the further reports of an output count as "attached".
@@ -32,7 +32,7 @@ EARLIER = 50
 MOST_FAILED = 10_000
 """Attempts that failed, of which another run may report the failure later."""
 SLICES = {"slices_waited_s": "waited", "startup_s": "startup", "kept_s": "kept", "lost_s": "lost"}
-"""Likewise, of the tries of a step on slices. Goodput is kept over all."""
+"""Metadata of the tries of a step on slices -> phase. Goodput is kept over all."""
 
 
 Counts = defaultdict[str, float]
@@ -53,7 +53,7 @@ class Steps:
     """Phase -> seconds, of what was computed."""
     slice_seconds: Counts = field(default_factory=new_counts)
     tries: Counts = field(default_factory=new_counts)
-    """How a try on slices ended -> how many."""
+    """End of a try on slices -> number of tries."""
     mirrored_bytes: int = 0
     _cursor: int | None = None
     _ended: set[str] = field(default_factory=set)
@@ -120,10 +120,10 @@ class Steps:
                 ),
                 limit=EARLIER,
             )
-            for each in earlier:
-                found = _metadata(each)
-                if not _is_reused(found):
-                    return _attempt(found) == attempt
+            for earlier_record in earlier:
+                earlier_metadata = _metadata(earlier_record)
+                if not _is_reused(earlier_metadata):
+                    return _attempt(earlier_metadata) == attempt
             if len(earlier) < EARLIER:
                 return False
             before = earlier[-1].storage_id
@@ -156,7 +156,7 @@ def _metadata(record: dg.EventLogRecord) -> Mapping[str, dg.MetadataValue]:
 
 
 def _attempt(metadata: Mapping[str, dg.MetadataValue]) -> list[Any]:
-    return [found.value if (found := metadata.get(name)) is not None else None for name in ATTEMPT]
+    return [entry.value if (entry := metadata.get(name)) is not None else None for name in ATTEMPT]
 
 
 def _is_reused(metadata: Mapping[str, dg.MetadataValue]) -> bool:
@@ -169,8 +169,8 @@ def _materializations(after: int | None) -> dg.EventRecordsFilter:
 
 
 def _number(metadata: Mapping[str, dg.MetadataValue], name: str) -> float:
-    found = metadata.get(name)
-    return float(found.value) if found is not None and isinstance(found.value, int | float) else 0.0
+    entry = metadata.get(name)
+    return float(entry.value) if entry is not None and isinstance(entry.value, int | float) else 0.0
 
 
 def _rows(table: Any) -> Iterator[Mapping[str, Any]]:
