@@ -26,7 +26,7 @@ from marin_assets.step.values import (
     unwrap_versioned_value,
     versioned,
 )
-from marin_resources.hardware import Resources, cpu, gpu, tpu
+from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 
 __all__ = [
     "THIS_OUTPUT_PATH",

@@ -20,13 +20,13 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from marin_resources.errors import MarinError
-from marin_resources.settings import default_prefix, normalize_prefix
+from marin_resources.configuration.settings import default_prefix, normalize_prefix
+from marin_resources.host.webhook import WEBHOOK
 from marin_resources.storage.usage.prices import VARIABLE as PRICES
 from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import UsageReader, Used
 from marin_resources.storage.usage.usage import device_hours as hours_by_pool
-from marin_resources.webhook import WEBHOOK
+from marin_resources.types.errors import MarinError
 from marin_sensors.queries.spending import (
     DOLLARS,
     TRANSFERS,

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from marin_resources.configuration.settings import SettingError, default_prefix
 from marin_resources.dagster_fixes.run_launcher import process_tag
-from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.paths import join
 from marin_sensors.experiment_process.process import Ended, find_module, run_experiment

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from marin_resources.webhook import WEBHOOK
+from marin_resources.host.webhook import WEBHOOK
 from marin_sensors.queries.revision import Revision, RevisionError, require_source, revision_of
 from marin_sensors.runs import lost_run_retries as lost
 from marin_sensors.runs import requests as run_requests

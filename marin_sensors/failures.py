@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from marin_resources.webhook import WEBHOOK
+from marin_resources.host.webhook import WEBHOOK
 from marin_sensors.runs.failed import read_failed_run
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.message import Message

@@ -23,11 +23,11 @@ from typing import Any
 
 import dagster as dg
 
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.output import Output
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Output
 from marin_sensors.drops.completeness import Marked
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DROP, DropPattern

@@ -26,8 +26,8 @@ from typing import Literal
 
 import dagster as dg
 
-from marin_resources.errors import MarinError
-from marin_resources.settings import default_prefix, normalize_prefix
+from marin_resources.configuration.settings import default_prefix, normalize_prefix
+from marin_resources.types.errors import MarinError
 from marin_sensors.drops.completeness import Completeness, Settled
 from marin_sensors.drops.memory import Memory
 from marin_sensors.drops.pattern import DropPattern

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from marin_resources.errors import MarinError
-from marin_resources.location_job import ALL_ASSETS
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.state_summary import UNFINISHED, State, states_of_partitions
 from marin_resources.storage.output.store import Store
+from marin_resources.types.errors import MarinError
+from marin_resources.types.location_job import ALL_ASSETS
 from marin_sensors.runs.in_progress import SCHEDULE, in_progress
 from marin_sensors.runs.partition_ranges import key_of_dimension, range_tags, ranges_of
 

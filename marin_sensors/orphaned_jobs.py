@@ -25,9 +25,9 @@ import dagster as dg
 from dagster import RunRecord
 
 from marin_resources.dagster_fixes.run_launcher import is_over
-from marin_resources.errors import MarinError
+from marin_resources.host.webhook import WEBHOOK
 from marin_resources.orchestrator.run_jobs import jobs_of
-from marin_resources.webhook import WEBHOOK
+from marin_resources.types.errors import MarinError
 from marin_sensors.queries.orphans import Finding, Findings, Run, compare, is_a_step
 from marin_sensors.runs.in_progress import STARTED
 from marin_sensors.webhook.channel import Channel

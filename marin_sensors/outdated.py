@@ -18,13 +18,13 @@ from typing import Any
 
 import dagster as dg
 
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.output import Output
 from marin_resources.storage.output.attempts import failures_in_a_row
 from marin_resources.storage.output.state_summary import State, states_of_partitions
 from marin_resources.storage.output.store import Store
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Output
 from marin_sensors.queries.materialized import steps_of, version_materialized
 from marin_sensors.runs.in_progress import SENSOR, in_progress
 from marin_sensors.webhook.reported import Reported

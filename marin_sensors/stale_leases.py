@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from marin_resources.errors import MarinError
+from marin_resources.host.webhook import WEBHOOK
 from marin_resources.orchestrator.io_manager import output_of_asset
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.output import Observed, Output
 from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import Store
-from marin_resources.webhook import WEBHOOK
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Observed, Output
 from marin_sensors.queries.materialized import steps_of, version_materialized
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.reported import Reported

@@ -16,11 +16,11 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.links import link_to
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 from marin_sensors.runs.cron import require_cron
 from marin_sensors.weekly.page import draw
 from marin_sensors.weekly.report import Report, make_report

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import dagster as dg
 
 from marin_assets.step.step import Step
-from marin_resources.output import Observed
 from marin_resources.storage.output.verify import verify_listing
+from marin_resources.types.output import Observed
 
 COMPLETE = "complete"
 SHOWN_FINDINGS = 5

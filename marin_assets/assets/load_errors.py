@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 GROUP = "left_out"
 CHECK = "loads"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.links import link_to
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     from marin_assets.plan.plan import Planned

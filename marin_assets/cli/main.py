@@ -19,7 +19,7 @@ from marin_assets.cli.verb_groups import VERBS, unknown, usage, usage_of_group
 from marin_assets.run.options import OptionError, OptionParser
 from marin_assets.run.output import ReaderGoneError, print_error, print_line
 from marin_resources.configuration.check import load_settings
-from marin_resources.errors import InvalidInputError, MarinError
+from marin_resources.types.errors import InvalidInputError, MarinError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, s
 from marin_assets.step.expectation import expect
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 
 
 def extras_on(resources: Resources | None, *extras: str) -> tuple[str, ...]:

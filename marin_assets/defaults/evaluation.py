@@ -22,7 +22,7 @@ from marin_assets.step.values import (
     unwrap_versioned_value,
     versioned,
 )
-from marin_resources.hardware import Resources, cpu
+from marin_resources.hardware.resources import Resources, cpu
 
 
 def default_eval(

@@ -7,7 +7,7 @@ from marin_assets.inference.engine import Engine, require_engine
 from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
-from marin_resources.hardware import Resources, cpu
+from marin_resources.hardware.resources import Resources, cpu
 
 
 def default_generation(

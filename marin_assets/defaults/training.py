@@ -26,7 +26,7 @@ from marin_assets.step.values import (
     ensure_versioned,
     output_path_of,
 )
-from marin_resources.hardware import Resources, cpu
+from marin_resources.hardware.resources import Resources, cpu
 
 Tokenized = Step | InputName | Mapping[str, Step | InputName] | Mixture
 Tags = Mapping[str, str] | Sequence[str]

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from marin_assets.documents.document import BadRow, Document, DocumentError
 from marin_assets.documents.rows import read_rows, write_rows
 from marin_assets.documents.shards import document_files, document_shards, read_documents
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.wire.reference import load, reference_to

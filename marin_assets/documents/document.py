@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 
 class DocumentError(MarinError, ValueError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 from marin_assets.documents.document import Document, page_of
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 POSITIONS = 2**64
 ID = "id"

@@ -18,7 +18,7 @@ from marin_resources.storage.files import exists, read_bytes, write_json
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join, without_scheme
 from marin_resources.storage.transfer.regions import Regions, declared_regions
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 NAME = "partitions.json"
 FORMAT_VERSION = 1

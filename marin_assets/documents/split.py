@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from marin_assets.documents.document import Document, page_of
 from marin_assets.documents.position import POSITIONS, position
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 TRAIN = "train"
 VALIDATION = "validation"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.paths import StoreKind, absolute, is_local, join, kind_of
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import tensorstore as ts

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.files import read_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

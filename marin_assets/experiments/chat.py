@@ -45,7 +45,7 @@ from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.stages.train.specs.presets import model_preset
 from marin_assets.stages.train.train_lm import LlamaSpec, OptimizerSpec, TrainLmConfig
-from marin_resources.hardware import Resources, cpu, tpu
+from marin_resources.hardware.resources import Resources, cpu, tpu
 
 Config = TypeVar("Config", bound=TrainLmConfig)
 

@@ -34,7 +34,7 @@ from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_resources.hardware import ResourceError, Resources, tpu
+from marin_resources.hardware.resources import ResourceError, Resources, tpu
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 

@@ -27,7 +27,7 @@ from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.stages.train.specs.presets import model_preset
 from marin_assets.stages.train.train_lm import LlamaSpec
-from marin_resources.hardware import Resources, tpu
+from marin_resources.hardware.resources import Resources, tpu
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from marin_assets.step.values import unwrap_versioned_value, versioned
-from marin_resources.errors import MarinError
-from marin_resources.settings import checkout
+from marin_resources.configuration.settings import checkout
+from marin_resources.types.errors import MarinError
 
 Kind = Literal["jax", "torch", "vllm"]
 MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.tokenizer import ModelTokenizer
-from marin_resources.errors import MarinError
-from marin_resources.imports import collection_paused
+from marin_resources.host.imports import collection_paused
+from marin_resources.types.errors import MarinError
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Hugging Face's name of an architecture -> Levanter's, where they differ."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from marin_resources.storage.files import list_files
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 
 
 def copy_to_local(path: str, folder: str) -> str:

@@ -23,9 +23,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from marin_assets.inference.engine import Engine, EngineError, executable, python_of
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.sidecar import ROOT
 from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
+from marin_resources.types.errors import MarinError
 
 POLL_S = 0.1
 TRIES = 3

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 log = logging.getLogger("torch_server")
 

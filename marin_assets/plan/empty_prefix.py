@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_assets.plan.plan import Planned
-from marin_resources.settings import is_default_prefix
+from marin_resources.configuration.settings import is_default_prefix
 from marin_resources.storage.files import names_in
 
 NO_OUTPUTS = frozenset({".marin", "experiments"})

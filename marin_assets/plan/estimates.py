@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from marin_assets.step.graph import Node
-from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.notes.cost import cost_of
+from marin_resources.types.record import Record
 
 NEWEST_OUTPUTS = 10
 """Of a step, that an estimate rests on."""

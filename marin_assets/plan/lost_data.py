@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from marin_assets.plan.plan import Action, Kind, Planned
-from marin_resources.output import Observed, Output
 from marin_resources.storage.files import exists
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verify import verify_listing
 from marin_resources.storage.paths import is_local
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Observed, Output
+from marin_resources.types.versioned_json import ControlFileError
 
 THREADS = 32
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from marin_assets.step.graph import Graph
 from marin_assets.step.placement import refuse_overlaps
-from marin_resources.places import place_of
 from marin_resources.storage.output.store import Store
+from marin_resources.types.places import place_of
 
 
 def refuse_overlapping_outputs(graph: Graph, store: Store) -> None:

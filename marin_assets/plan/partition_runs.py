@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.products import SEPARATOR, ProductPartitions
 from marin_assets.step.partitions.sets import DynamicPartitions, Partitions
-from marin_resources.partition_key import FoldersOfKeys
+from marin_resources.types.partition_key import FoldersOfKeys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ import dataclasses
 from collections.abc import Iterable
 
 from marin_assets.step.graph import Graph, Node
-from marin_resources.output import Observed, Output, Status
 from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.state_summary import PartitionState, states_of_partitions
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed, Output, Status
 
 
 def with_partitions(store: Store, nodes: Iterable[Node]) -> list[Node]:

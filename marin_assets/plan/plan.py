@@ -11,11 +11,11 @@ from marin_assets.plan.estimates import Expected
 from marin_assets.plan.reasons.causes import Why
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
-from marin_resources.output import Match, Observed, Output, Status, describe_adopted
 from marin_resources.ray_tpu.requirements import MissingRequirement
 from marin_resources.ray_tpu.site import Site
-from marin_resources.record import Record
 from marin_resources.storage.output.control_files import Damage
+from marin_resources.types.output import Match, Observed, Output, Status, describe_adopted
+from marin_resources.types.record import Record
 
 
 class Action(enum.StrEnum):

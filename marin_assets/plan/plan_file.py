@@ -16,7 +16,7 @@ from marin_assets.step.values import ConfigError
 from marin_resources.drift.drift import Kind as DriftKind
 from marin_resources.storage.files import read_bytes, write_json
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ANY, ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ANY, ControlFileError, Required, VersionedJson
 
 SHOWN_CHANGES = 5
 OUTPUT = {

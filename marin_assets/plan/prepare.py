@@ -22,7 +22,6 @@ from marin_assets.plan.requirements import lacks_of
 from marin_assets.plan.sites.choice import with_sites
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift
-from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.look import existing, look_in_bulk, mark_complete
@@ -31,6 +30,7 @@ from marin_resources.storage.output.control_files import Damage, find_damage_ahe
 from marin_resources.storage.output.notes.collection import with_collected
 from marin_resources.storage.output.store import LOOK_THREADS, Store
 from marin_resources.storage.paths import is_local
+from marin_resources.types.output import Observed, Output
 
 EXACT_UP_TO = 300
 """Outputs that are looked at one by one. It takes some files of each."""

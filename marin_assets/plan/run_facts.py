@@ -18,9 +18,9 @@ from marin_assets.plan.record_facts.facts import SourcesNow, drifting_facts, fac
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.config import fields_of
 from marin_resources.drift.drift import Kind, find_drift, without_plumbing
-from marin_resources.record import Record
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ANY, Required
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ANY, Required
 
 SETTINGS = (
     *("resources", "extras", "env", "packages", "timeout_s", "progress_timeout_s", "own_job", "resumable"),

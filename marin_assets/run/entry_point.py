@@ -29,13 +29,13 @@ from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
-from marin_resources.errors import InvalidInputError, MarinError
-from marin_resources.location_job import LocationJob
+from marin_resources.configuration.settings import ensure_dagster_home
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.settings import ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
+from marin_resources.types.errors import InvalidInputError, MarinError
+from marin_resources.types.location_job import LocationJob
 from marin_resources.wire.reference import UnimportableError
 
 if TYPE_CHECKING:

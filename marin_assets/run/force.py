@@ -10,7 +10,7 @@ from marin_assets.run.output import print_stderr
 from marin_assets.step.graph import Graph
 from marin_resources.drift.drift import Kind as Drift
 from marin_resources.drift.drift import describe
-from marin_resources.process import user_name
+from marin_resources.host.process import user_name
 from marin_resources.storage.output.store import Store
 
 

@@ -10,7 +10,7 @@ from marin_assets.run.force import withdraw_forced
 from marin_assets.run.options import FailedError, OptionError
 from marin_assets.run.output import print_line, print_stderr
 from marin_assets.run.plan_options import Chosen
-from marin_resources.settings import ensure_dagster_home
+from marin_resources.configuration.settings import ensure_dagster_home
 from marin_resources.storage.output.notes.job_notes import first_free_attempt
 from marin_resources.storage.output.store import Store
 from marin_resources.wire.outcome import End

@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import NoReturn
 
-from marin_resources.errors import InvalidInputError, MarinError
-from marin_resources.settings import default_prefix, normalize_prefix
+from marin_resources.configuration.settings import default_prefix, normalize_prefix
+from marin_resources.types.errors import InvalidInputError, MarinError
 
 SELECTIONS = {
     "run": "an experiment, a script, names of steps, --experiment NAME, or '*' for all steps",

@@ -12,7 +12,7 @@ from marin_assets.run.output import print_stderr
 from marin_assets.step.graph import Node
 from marin_assets.step.partitions.sets import RANGE, Partitions
 from marin_assets.step.values import ConfigError
-from marin_resources.partition_key import PartitionKeyError
+from marin_resources.types.partition_key import PartitionKeyError
 
 
 def add_partition_options(parser: argparse.ArgumentParser) -> None:

@@ -23,10 +23,10 @@ from marin_assets.plan.partition_runs import PartitionRun
 from marin_assets.run.options import OptionError, add_prefix
 from marin_assets.run.partition_options import add_partition_options, chosen_runs
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_resources.location_job import ALL_ASSETS, LocationJob
-from marin_resources.output import Output
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import misfit
+from marin_resources.types.location_job import ALL_ASSETS, LocationJob
+from marin_resources.types.output import Output
+from marin_resources.types.versioned_json import misfit
 
 TEXTS = [str]
 SAVED: Mapping[str, Any] = {

@@ -12,9 +12,9 @@ from marin_assets.run.output import print_line, print_stderr
 from marin_assets.run.partition_options import add_keys_of
 from marin_assets.run.plan_options import Chosen
 from marin_assets.step.graph import Node
-from marin_resources.output import Output
-from marin_resources.settings import ensure_dagster_home
+from marin_resources.configuration.settings import ensure_dagster_home
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Output
 
 
 def launch(chosen: Chosen, planned: Sequence[Planned], store: Store, options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from marin_assets.step.step import Step
-from marin_resources.hardware import ResourceError, Resources, tpu
+from marin_resources.hardware.resources import ResourceError, Resources, tpu
 
 Build = Callable[[str, Mapping[str, str] | None, Resources | None], Sequence[Step]]
 

@@ -19,17 +19,17 @@ from marin_assets.run.force import report_drift
 from marin_assets.run.output import print_stderr
 from marin_assets.run.partition_options import add_keys_of
 from marin_assets.step.graph import Graph
+from marin_resources.configuration.settings import SettingError, ensure_dagster_home
 from marin_resources.drift.drift import describe
-from marin_resources.imports import collection_paused
-from marin_resources.output import Observed, Output
+from marin_resources.host.imports import collection_paused
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
-from marin_resources.settings import SettingError, ensure_dagster_home
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed, Output
 
 if TYPE_CHECKING:
-    from marin_resources.location_job import LocationJob
+    from marin_resources.types.location_job import LocationJob
 
 
 @dataclass(frozen=True, kw_only=True)

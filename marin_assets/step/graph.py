@@ -16,7 +16,7 @@ from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, StepMarker
 from marin_assets.step.version import Inputs, Version, compute_version, plain_leaves, read_inputs
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from marin_assets.step.values import ConfigError, require_inside
-from marin_resources.places import split_scheme
+from marin_resources.types.places import split_scheme
 
 OWN_FOLDER, EXPERIMENTS = ".marin", "experiments"
 """Folders below the prefix that are no outputs."""

@@ -21,7 +21,7 @@ from marin_assets.step.values import (
     WindowName,
     map_leaves,
 )
-from marin_resources.output import Output, below
+from marin_resources.types.output import Output, below
 from marin_resources.wire.config_json import EncodeError, encode
 
 

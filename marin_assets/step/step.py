@@ -21,7 +21,7 @@ from marin_assets.step.values import (
     StepMarker,
     VersionedValue,
 )
-from marin_resources.hardware import Resources, cpu
+from marin_resources.hardware.resources import Resources, cpu
 
 _URL = re.compile(r"\s*(?:\w+::)*[A-Za-z][A-Za-z0-9+.-]*://[^/\s@:]*:(?P<password>[^/\s@]+)@")
 """A URL with user and password, also behind the protocols that fsspec chains. A token as the user is not found."""
@@ -63,8 +63,8 @@ class Step(StepMarker):
     timeout_s: float | None = None
     """Time limit of the function in seconds; None: no limit."""
     progress_timeout_s: float | None = None
-    """Time limit between two reports of progress (`marin_resources.progress`), also from the function's call to the
-    first, in seconds; None: no limit. It must cover a compilation, an evaluation and a checkpoint."""
+    """Time limit between two reports of progress (`marin_resources.step_api.progress`), also from the function's call
+    to the first, in seconds; None: no limit. It must cover a compilation, an evaluation and a checkpoint."""
     key: Sequence[str] | None = None
     """Asset key in Dagster. None: derived from the name, "tokenized/fineweb" is the asset fineweb/tokenized."""
     own_job: bool | None = None

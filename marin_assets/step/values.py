@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from marin_resources.errors import InvalidInputError
+from marin_resources.types.errors import InvalidInputError
 from marin_resources.wire.config_json import MAX_DEPTH
 
 if TYPE_CHECKING:

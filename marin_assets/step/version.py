@@ -43,7 +43,7 @@ from marin_assets.step.values import (
     WindowName,
     require_shallow,
 )
-from marin_resources.output import identity_of
+from marin_resources.types.output import identity_of
 
 MAX_INLINE_DEPTH = 4
 """Inputs deeper than this enter a version by hash. Marin's _MAX_INLINE_DEPTH."""

@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from marin_resources.accelerators.catalogue import find_generation
 from marin_resources.clusters.checks import NAME, check_addresses, check_cluster, check_keys, check_regions, read_slices
 from marin_resources.clusters.cluster import CatalogueError, Cluster, find_slice_type_or_raise
-from marin_resources.settings import SettingError, normalize_prefix, project_root
+from marin_resources.configuration.settings import SettingError, normalize_prefix, project_root
+from marin_resources.hardware.catalogue import find_generation
 
 VARIABLE = "MARIN_CLUSTERS"
 

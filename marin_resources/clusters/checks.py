@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from marin_resources.accelerators.catalogue import find_generation
 from marin_resources.clusters.cluster import (
     CAPACITIES,
     MACHINE,
@@ -20,6 +19,7 @@ from marin_resources.clusters.cluster import (
     Slices,
     find_slice_type_or_raise,
 )
+from marin_resources.hardware.catalogue import find_generation
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """Name of a cluster. Google's names have 63 characters, and Ray and `Slot.name` append up to 23 to ours."""

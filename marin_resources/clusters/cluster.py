@@ -6,8 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from marin_resources.accelerators.catalogue import SliceType, find_slice_type, near_slice_types
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
+from marin_resources.hardware.catalogue import SliceType, find_slice_type, near_slice_types
 
 CAPACITIES = ("spot", "on-demand", "reserved")
 MACHINE = re.compile(r"[a-z0-9]+-(?P<share>[a-z]+)-(?P<cpus>[1-9]\d*)")

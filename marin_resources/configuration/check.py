@@ -10,8 +10,8 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from marin_resources.configuration.file import load_file, source_of
+from marin_resources.configuration.settings import SettingError
 from marin_resources.configuration.table import BY_NAME, SETTINGS, Kind, Setting
-from marin_resources.settings import SettingError
 
 SCHEMES = {Kind.URL: ("http", "https"), Kind.POSTGRES: ("postgresql", "postgresql+psycopg2")}
 

@@ -17,8 +17,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from marin_resources.configuration.settings import SettingError, dagster_home, normalize_prefix
 from marin_resources.configuration.table import BY_KEY, Kind, Setting
-from marin_resources.settings import SettingError, dagster_home, normalize_prefix
 
 VARIABLE = "MARIN_CONFIG"
 DEFAULT_NAME = "marin.toml"

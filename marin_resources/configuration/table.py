@@ -49,7 +49,7 @@ class Setting:
         return f"one of {', '.join(map(repr, self.choices))}" if self.choices else self.kind.value
 
 
-PREFIX = "marin_resources.settings:default_prefix"
+PREFIX = "marin_resources.configuration.settings:default_prefix"
 REGIONS = "marin_resources.storage.transfer.regions:declared_regions"
 CLUSTER = "marin_resources.ray_tpu.cluster.settings_from_env:check_environment"
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import dagster as dg
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 
 FORMAT_VARIABLE = "MARIN_LOG_FORMAT"
 FORMATS = ("text", "json")

@@ -16,7 +16,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.definitions.partitions.context import partition_loading_context
 
-from marin_resources.partition_key import FoldersOfKeys
+from marin_resources.types.partition_key import FoldersOfKeys
 
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG, RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"

@@ -25,7 +25,7 @@ from dagster import DagsterError, DagsterRun, DefaultRunLauncher
 from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 
-from marin_resources.process import pid_here, process_is_gone, this_process
+from marin_resources.host.process import pid_here, process_is_gone, this_process
 
 SETTLED_S = 15.0
 """How long a code server has answered when the daemon has its definitions too."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from marin_resources.configuration.settings import default_prefix
 from marin_resources.dagster_fixes.compute_logs.objects import FOLDER as FOLDER_OF_LOGS
 from marin_resources.doctor.bucket_rules import Bucket, Rule, read_bucket
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.doctor.store import require_store
-from marin_resources.settings import default_prefix
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
 SUBJECT = "bucket"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, kind_of
 
 COLD = ("NEARLINE", "COLDLINE", "ARCHIVE", "GLACIER", "DEEP_ARCHIVE", "STANDARD_IA", "ONEZONE_IA")

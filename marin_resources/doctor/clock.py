@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from functools import partial
 
+from marin_resources.configuration.settings import SettingError, default_prefix
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.doctor.store import require_store
 from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
-from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, absolute, join, kind_of
 
 SUBJECT = "clocks"

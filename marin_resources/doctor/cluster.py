@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from urllib.parse import urlsplit
 
+from marin_resources.configuration.settings import default_prefix, project_root
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.ray_tpu.cluster.api.jobs_api import RayVersion, Resources, connect
 from marin_resources.ray_tpu.cluster.api.token import find_token
@@ -16,7 +17,6 @@ from marin_resources.ray_tpu.cluster.errors import ClusterError, UnreachableErro
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
 from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
-from marin_resources.settings import default_prefix, project_root
 from marin_resources.storage.transfer.locations import BucketUnreadableError, is_in, location_of
 
 SUBJECT = "cluster"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from marin_resources.configuration.settings import dagster_home, ensure_dagster_home
 from marin_resources.doctor.dagster_yaml import mistakes_in, sentence_of
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.doctor.folders import why_unusable
 from marin_resources.instance.revisions import revisions_of
 from marin_resources.instance.sqlite import DATABASES, damage_of
-from marin_resources.settings import dagster_home, ensure_dagster_home
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 
 if TYPE_CHECKING:

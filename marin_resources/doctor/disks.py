@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from marin_resources.configuration.settings import dagster_home, default_prefix
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.doctor.folders import is_writable, nearest_folder, why_unusable
-from marin_resources.settings import dagster_home, default_prefix
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.paths import absolute, is_local
 

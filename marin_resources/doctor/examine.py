@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from marin_resources.doctor.finding import Finding, State, wrong
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 Look = Callable[[], Iterable[Finding]]
 TIMEOUT_S = 60.0

@@ -9,10 +9,10 @@ import os
 import uuid
 from collections.abc import Iterator
 
+from marin_resources.configuration.settings import SettingError, default_prefix
 from marin_resources.doctor.finding import Finding, ok, wrong
 from marin_resources.doctor.folders import why_unusable
 from marin_resources.doctor.store import require_store
-from marin_resources.settings import SettingError, default_prefix
 from marin_resources.storage.control import control
 from marin_resources.storage.control.conditions import require_conditions
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError

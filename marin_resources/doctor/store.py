@@ -8,7 +8,7 @@ import re
 import socket
 from urllib.parse import urlsplit
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 

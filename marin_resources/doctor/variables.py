@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from marin_resources.configuration.check import check_setting
 from marin_resources.configuration.file import source_of
+from marin_resources.configuration.settings import SettingError
 from marin_resources.configuration.table import BY_NAME, CLUSTER, PREFIX, REGIONS
 from marin_resources.doctor.finding import Finding, ok, wrong
 from marin_resources.doctor.folders import why_unusable
-from marin_resources.settings import SettingError
 
 SUBJECT = "variables"
 SETTINGS = frozenset(name for name in BY_NAME if name.startswith("MARIN_"))

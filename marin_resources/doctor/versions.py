@@ -10,9 +10,9 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
+from marin_resources.configuration.settings import DISTRIBUTION, checkout
 from marin_resources.doctor.finding import Finding, ok, wrong
 from marin_resources.ray_tpu.environment.extras import installed_extras, known_extras
-from marin_resources.settings import DISTRIBUTION, checkout
 
 SUBJECT = "packages"
 OLDEST_PYTHON = (3, 11)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
-from marin_resources.webhook import WEBHOOK, WebhookError, post, require_answer
+from marin_resources.host.webhook import WEBHOOK, WebhookError, post, require_answer
 
 SUBJECT = "webhook"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")

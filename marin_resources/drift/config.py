@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 
 MIRROR = "mirror://"
 """Scheme of a path that may be read from another region."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from marin_resources.drift.config import differing_fields
 from marin_resources.drift.source_modules import is_plumbing
-from marin_resources.record import Record, SourceDigest
+from marin_resources.types.record import Record, SourceDigest
 
 MAX_NAMED = 4
 

@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 import marin_resources
+from marin_resources.configuration.settings import project_root
 from marin_resources.drift.source_modules import checkout_of, is_installed, module_of
-from marin_resources.process import user_name
-from marin_resources.settings import project_root
+from marin_resources.host.process import user_name
 
 DISTRIBUTION = "marin-dagster"
 WITHOUT = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")

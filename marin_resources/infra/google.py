@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 TRIES = 4

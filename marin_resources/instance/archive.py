@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 
 LIST = "back-up.json"
 FORMAT_VERSION = 1

@@ -19,12 +19,12 @@ import dagster as dg
 
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.orchestrator.values import encode_value, read_value, write_value
-from marin_resources.output import Observed, Output, identity_of
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Observed, Output, identity_of
+from marin_resources.types.versioned_json import ControlFileError
 
 WAIT_POLL_S = 0.5
 NAME, VERSION, IDENTITY, OVERRIDE = "marin/name", "marin/version", "marin/identity", "marin/override"

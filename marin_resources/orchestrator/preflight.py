@@ -11,21 +11,21 @@ from typing import Any, TypeVar
 
 from dagster import AssetKey, DagsterError, DagsterRun, PartitionKeyRange
 
+from marin_resources.configuration.settings import SettingError
 from marin_resources.dagster_fixes.partition_keys import (
     PARTITION_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     dynamic_partitions_of,
 )
-from marin_resources.errors import MarinError
-from marin_resources.location_job import ALL_ASSETS
 from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.output import Output
 from marin_resources.ray_tpu.backend import find_lacks
 from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
-from marin_resources.settings import SettingError
+from marin_resources.types.errors import MarinError
+from marin_resources.types.location_job import ALL_ASSETS
+from marin_resources.types.output import Output
 
 REQUIRES = "marin/requires"
 """Definition metadata: `Requirements.to_dict()` of a step that requires anything."""

@@ -19,9 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.progress_reporter import watched_pace
-from marin_resources.output import Holder, Match, Observed, Output, below
 from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
 from marin_resources.ray_tpu.site import NoSiteError, PlacementRequest, Site
 from marin_resources.storage.files import exists, find_below
@@ -33,7 +31,9 @@ from marin_resources.storage.output.notes.progress import Progress
 from marin_resources.storage.output.restore import restore_output
 from marin_resources.storage.output.store import Store, other_version_message
 from marin_resources.storage.paths import is_local
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Holder, Match, Observed, Output, below
+from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 

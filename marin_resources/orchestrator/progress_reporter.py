@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.notes.progress import Progress, read_progress
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 FIRST_S, SHARE = 30.0, 1 / 20
 

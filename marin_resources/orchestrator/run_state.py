@@ -18,7 +18,7 @@ import dagster as dg
 
 from marin_resources.dagster_fixes.executor.interruption import Interruption
 from marin_resources.orchestrator.run_jobs import RunJobs
-from marin_resources.output import Observed, Output
+from marin_resources.types.output import Observed, Output
 
 RECENT_S = 10.0
 """Age up to which the state of an output is used without another look. A claim comes seconds to hours after a look in

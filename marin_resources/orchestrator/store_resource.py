@@ -7,8 +7,8 @@ from functools import cache
 import dagster as dg
 from pydantic import Field
 
+from marin_resources.configuration.settings import default_prefix, normalize_prefix
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.settings import default_prefix, normalize_prefix
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
 

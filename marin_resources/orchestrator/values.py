@@ -6,9 +6,9 @@ import json
 import sys
 from typing import Any
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 
 class UnstorableValueError(MarinError, TypeError):

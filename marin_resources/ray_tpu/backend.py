@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
-from marin_resources.output import Holder
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
+from marin_resources.types.output import Holder
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 

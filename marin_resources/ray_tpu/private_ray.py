@@ -11,7 +11,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Variables of all of Ray's processes, with which 127.0.0.1 is the address of a node, as it is on macOS. Then each of

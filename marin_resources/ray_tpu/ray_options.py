@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from marin_resources.errors import MarinError
-from marin_resources.hardware import GIB, Resources
+from marin_resources.hardware.resources import GIB, Resources
 from marin_resources.ray_tpu.requirements import MissingRequirement
+from marin_resources.types.errors import MarinError
 
 
 class UnmeetableError(MarinError):

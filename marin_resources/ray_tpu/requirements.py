@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.wire.config_json import decode, encode
 from marin_resources.wire.task import Task
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from marin_resources.errors import MarinError
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.types.errors import MarinError
 
 SHOWN_MOVES = 3
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
-from marin_resources.output import below
 from marin_resources.storage import fault_points
-from marin_resources.storage.disk import open_on_disk, read_on_disk
-from marin_resources.storage.disk_listing import OnError, data_files, raise_error, require_file
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.disk import open_on_disk, read_on_disk
+from marin_resources.storage.filesystems.disk_listing import OnError, data_files, raise_error, require_file
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local
 from marin_resources.storage.upload.upload import upload
+from marin_resources.types.output import below
 
 if TYPE_CHECKING:
     import fsspec

@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 import os
 
-from marin_resources import places
-from marin_resources.places import split_scheme
+from marin_resources.types import places
+from marin_resources.types.places import split_scheme
 
 
 class StoreKind(enum.Enum):

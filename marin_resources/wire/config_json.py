@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any
 
-from marin_resources.errors import InvalidInputError
+from marin_resources.types.errors import InvalidInputError
 from marin_resources.wire.reference import load, reference_to
 
 Json = Any

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.output import Holder
+from marin_resources.types.output import Holder
 
 
 class End(enum.StrEnum):

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from marin_resources.errors import InvalidInputError
+from marin_resources.types.errors import InvalidInputError
 
 
 class UnimportableError(InvalidInputError):

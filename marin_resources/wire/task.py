@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from marin_resources.hardware import Resources
-from marin_resources.output import Output, below
-from marin_resources.places import absolute, is_within, relative_to, split_scheme
-from marin_resources.versioned_json import VersionedJson
+from marin_resources.hardware.resources import Resources
+from marin_resources.types.output import Output, below
+from marin_resources.types.places import absolute, is_within, relative_to, split_scheme
+from marin_resources.types.versioned_json import VersionedJson
 from marin_resources.wire.config_json import decode, encode, plain, texts_in
 
 FORMAT_VERSION = 1

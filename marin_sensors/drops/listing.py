@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
-from marin_resources.storage.disk_listing import SpecialFileError, require_target
 from marin_resources.storage.files import StoredFile, names_in, stored_and_unusable_files
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.disk_listing import SpecialFileError, require_target
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local
 from marin_sensors.drops.drop_listing import DropListing
 from marin_sensors.drops.pattern import DropPattern

@@ -16,10 +16,10 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from marin_resources.partition_key import segment_of
 from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.partition_key import segment_of
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 from marin_sensors.drops.decide import DropPhase, DropState
 
 FOLDER = ".marin/sensors"

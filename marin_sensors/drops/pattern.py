@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 DROP = "{drop}"
 _WILD = {"*": "[^/]*", "?": "[^/]", "**/": "(?:[^/]+/)*", DROP: "(?P<drop>[^/]+?)"}

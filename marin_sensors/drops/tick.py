@@ -15,9 +15,15 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from marin_resources.errors import MarinError
-from marin_resources.partition_key import FoldersOfKeys, PartitionKeyError, key_of_revision, revision_of, segment_of
 from marin_resources.storage.files import read_bytes
+from marin_resources.types.errors import MarinError
+from marin_resources.types.partition_key import (
+    FoldersOfKeys,
+    PartitionKeyError,
+    key_of_revision,
+    revision_of,
+    segment_of,
+)
 from marin_sensors.drops.checksums import Checksums
 from marin_sensors.drops.completeness import Completeness
 from marin_sensors.drops.contents import Contents

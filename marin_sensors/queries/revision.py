@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from email.message import Message
 from urllib.parse import quote, urlsplit
 
-from marin_resources.errors import MarinError
-from marin_resources.http_request import FAILURES, answer_to
+from marin_resources.host.http_request import FAILURES, answer_to
+from marin_resources.types.errors import MarinError
 
 HUB = "https://huggingface.co"
 TIMEOUT_S = 20.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from marin_resources.partition_key import FoldersOfKeys, PartitionKeyError
+from marin_resources.types.partition_key import FoldersOfKeys, PartitionKeyError
 from marin_sensors.drops.tick import Tick
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from marin_resources.host.webhook import WEBHOOK, WebhookError, post
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
-from marin_resources.webhook import WEBHOOK, WebhookError, post
 from marin_sensors.webhook.message import Message, slack_json
 from marin_sensors.webhook.outbox import SentMessages, send
 

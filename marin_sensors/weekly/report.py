@@ -16,7 +16,7 @@ from marin_resources.orchestrator.io_manager import NAME
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import Used, device_hours, used
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 from marin_sensors.outdated import Outdated, find_outdated
 from marin_sensors.queries.materialized import steps_of
 from marin_sensors.weekly.run_history import Failed, Ran, Week, read_week

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from ray_cluster import Cluster
 from sides import stopwatch_step
 
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 
 LIMIT = 1.2
 """Ours over `ray job submit`'s."""

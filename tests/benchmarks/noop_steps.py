@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent / "sides"))
 from marin_core import SIDES, run_marin
 from noop_ours import STEPS
 
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 
 LIMITS = {"done before": 0.4, "in a chain": 0.2}
 """Our seconds a step over marin-core's."""

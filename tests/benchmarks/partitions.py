@@ -47,12 +47,12 @@ from marin_assets.plan.prepare import prepare_plan
 from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.partitions.sets import static
+from marin_resources.configuration.settings import project_root
 from marin_resources.dagster_fixes.event_batches import VARIABLE
-from marin_resources.record import Record
-from marin_resources.settings import project_root
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.output.state_summary import State
 from marin_resources.storage.output.store import Store
+from marin_resources.types.record import Record
 
 MISSING_SHARE = 100
 """One of so many is missing."""

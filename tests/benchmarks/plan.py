@@ -40,13 +40,13 @@ from marin_assets.run.entry_point import executor_main
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.output import Status
-from marin_resources.record import Record
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output import record, status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Status
+from marin_resources.types.record import Record
 
 STEPS, REUSED_STEPS = 5000, 1000
 DISK_LIMIT_S, REUSE_LIMIT_MS = 3.0, 2.0

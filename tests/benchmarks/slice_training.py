@@ -35,9 +35,9 @@ from submitted_jobs import submit
 from train_step import make_inputs
 
 from marin_assets.stages.train.train_lm import TrainLmConfig
-from marin_resources.hardware import tpu
-from marin_resources.hosts import COORDINATOR, COUNT, INDEX
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.cluster.local.head import free_ports
+from marin_resources.step_api.hosts import COORDINATOR, COUNT, INDEX
 from marin_resources.wire.config_json import encode
 
 STEP_LIMIT, RECOVERY_LIMIT_S = 1.02, 15.0
@@ -47,7 +47,7 @@ CODE = """
 import json, os, sys, time
 from pathlib import Path
 from marin_assets.stages.train.train_lm import train_lm
-from marin_resources.hosts import host_index
+from marin_resources.step_api.hosts import host_index
 from marin_resources.wire.config_json import decode
 
 

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from ray_cluster import Cluster
 from sides import stopwatch_step
 
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 
 LIMITS = {"level 100": 1.5, "level 1000": 1.5, "chain 30": 2.0, "partitions 1000": 1.5}
 """Seconds on the cluster over seconds here."""

@@ -44,11 +44,11 @@ from webhooks import webhook_on_loopback
 
 from marin_assets import dynamic
 from marin_assets.step.graph import build_graph
-from marin_resources.output import Output
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 from marin_resources.storage.output.attempts import latest_attempt, read_attempt
 from marin_resources.storage.output.state_summary import State, states_of_partitions
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Output
 
 MINUTES = 30.0
 DROP_EVERY_S, KILL_EVERY_S, KILLING_SHARE = 2.0, 34.0, 1 / 2

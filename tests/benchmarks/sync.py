@@ -28,7 +28,7 @@ from plan import fill_with_files, seconds, steps
 
 from marin_assets.assets.sync.sync import materialization_of
 from marin_assets.step.graph import build_graph
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 from marin_resources.storage.output.store import Store
 
 OUTPUTS, LIMIT_S = 1000, 20.0

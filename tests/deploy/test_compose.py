@@ -29,7 +29,7 @@ from running import ROOT
 from unit_commands import unit_command, without_address
 
 from marin_resources.doctor.variables import unread
-from marin_resources.process import this_process
+from marin_resources.host.process import this_process
 from marin_resources.ray_tpu.cluster.local.head import free_ports
 
 FOLDER = ROOT / "deploy/compose"
@@ -213,7 +213,9 @@ def test_code_server_and_daemon_number_processes_alike_and_nobody_else_does() ->
     assert "MARIN_IMAGE" not in re.findall(r"  processes:\n(?:    .*\n)+", (FOLDER / "compose.yaml").read_text())[0]
 
 
-LOOK = "from marin_resources.process import *; import sys; print(process_is_gone(sys.argv[1]), pid_here(sys.argv[1]))"
+LOOK = (
+    "from marin_resources.host.process import *; import sys; print(process_is_gone(sys.argv[1]), pid_here(sys.argv[1]))"
+)
 
 
 def look_from(namespace: list[str], process: str) -> str:

@@ -26,7 +26,7 @@ from marin_assets.step.partitions.sets import dynamic
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName
-from marin_resources.hardware import Resources, cpu, gpu, tpu
+from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 
 
 def steps(resources: Resources | None) -> list[Step]:

@@ -14,7 +14,7 @@ from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, unwrap_versioned_value, versioned
-from marin_resources.hardware import cpu, tpu
+from marin_resources.hardware.resources import cpu, tpu
 
 
 def training(**changes: Any) -> Step:

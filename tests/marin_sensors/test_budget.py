@@ -14,7 +14,7 @@ from running import definitions_of
 from usage_lab import HOUR, NOON, Lab, move
 from webhooks import SECRET, Webhook
 
-from marin_resources.hardware import cpu, gpu, tpu
+from marin_resources.hardware.resources import cpu, gpu, tpu
 from marin_sensors import budget as module
 from marin_sensors.budget import budget
 from marin_sensors.queries.spending import Period, start_of

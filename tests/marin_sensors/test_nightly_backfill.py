@@ -19,7 +19,7 @@ from marin_assets import daily, dynamic, product, static
 from marin_assets.assets.partitions import definition_of
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
-from marin_resources.hardware import gpu
+from marin_resources.hardware.resources import gpu
 from marin_resources.storage.output.store import Store
 from marin_sensors.nightly_backfill import nightly_backfill
 

@@ -24,7 +24,7 @@ from marin_assets.step.graph import build_graph
 from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step
 from marin_assets.step.values import versioned
-from marin_resources.hardware import gpu
+from marin_resources.hardware.resources import gpu
 from marin_resources.storage.control import control
 from marin_resources.storage.files import read_bytes
 from marin_resources.storage.output.store import Store

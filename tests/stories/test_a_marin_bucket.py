@@ -17,11 +17,11 @@ from our_words import OURS
 from running import ROOT, start_script, wait_until
 
 from marin_assets.step.graph import build_graph
-from marin_resources.output import Match, Observed
 from marin_resources.storage.files import exists, read_json
 from marin_resources.storage.output.record import FORMAT_VERSION
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Match, Observed
 
 pytestmark = pytest.mark.long
 

@@ -23,9 +23,8 @@ from worker_nursery import Nursery
 from marin_assets.documents import write_rows
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.output import Output
+from marin_resources.configuration.settings import project_root
 from marin_resources.ray_tpu.log.spool import upload_spool
-from marin_resources.settings import project_root
 from marin_resources.storage.control import control
 from marin_resources.storage.fault_points import (
     IN_A_REGION,
@@ -42,6 +41,7 @@ from marin_resources.storage.manifest.manifest import read_manifest, take_manife
 from marin_resources.storage.output import attempts
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Output
 from marin_resources.wire.config_json import encode
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task

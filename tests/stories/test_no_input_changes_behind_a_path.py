@@ -18,8 +18,8 @@ from marin_assets.defaults import default_snapshot
 from marin_assets.documents.snapshots import SnapshotError, read_unchanged_snapshot
 from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Node, build_graph
-from marin_resources.output import Observed
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed
 from marin_resources.wire.config_json import decode
 
 DROPS, SNAPSHOTS = dynamic("drops"), dynamic("snapshots")

@@ -29,7 +29,7 @@ import sys
 sys.path.insert(0, {support!r})
 from region_steps import RegionConfig, join_texts
 from marin_assets import InputName, Step, executor_main, output_path_of, versioned
-from marin_resources.hardware import tpu
+from marin_resources.hardware.resources import tpu
 
 def step(name, *reads, gate="", **of_step):
     config = RegionConfig(text=versioned(name), input_paths=list(reads), calls={calls!r}, gate=gate)

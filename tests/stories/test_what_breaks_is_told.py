@@ -16,7 +16,7 @@ from running import ROOT, wait_until
 from usage_lab import HOUR, Lab
 from webhooks import SECRET, Webhook, webhook_on_loopback
 
-from marin_resources.hardware import gpu
+from marin_resources.hardware.resources import gpu
 
 SECOND = timedelta(seconds=1)
 LOCATION = """

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import time
 
-from marin_resources.output import Output
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Output
 
 
 def worker_of(prefix: str, output: Output) -> subprocess.Popen[str]:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from fsspec.implementations.local import LocalFileOpener
 
 from marin_resources.storage import files
-from marin_resources.storage.disk import read_on_disk
+from marin_resources.storage.filesystems.disk import read_on_disk
 
 
 @contextmanager

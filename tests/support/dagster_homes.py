@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 
 if TYPE_CHECKING:
     import dagster as dg

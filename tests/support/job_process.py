@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from marin_resources.output import Output
 from marin_resources.storage.output.notes.job_notes import JobNote, Submitter, create_note, note_path, read_note
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Output
 from marin_resources.wire.task import Task
 
 ROOT = Path(__file__).parents[2]

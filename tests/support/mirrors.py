@@ -10,7 +10,7 @@ import object_stores
 import pytest
 
 from marin_resources.storage.files import read_bytes, sizes_below
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 from marin_resources.storage.transfer.account import Account
 

@@ -7,7 +7,6 @@ import os
 
 from one_output import X, write
 
-from marin_resources.output import Output
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.adopt import adopt
 from marin_resources.storage.adoption.source import Source, find_source
@@ -15,6 +14,7 @@ from marin_resources.storage.adoption.undo import undo
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["one_adoption", "google_crc32c", "gcsfs", "s3fs"])

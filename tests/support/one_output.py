@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 
-from marin_resources.output import Output
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.files import read_bytes, sizes_below, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output
 
 
 def output(identity: str = "a" * 64, override: str | None = None, partition: str | None = None) -> Output:
@@ -54,7 +54,7 @@ def snapshot(folder: str) -> dict[str, control.Snapshot | None]:
 
 WORK = """
 import sys
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 from marin_resources.storage import fault_points
 from marin_resources.storage.paths import join
 from marin_resources.storage.files import write_bytes

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from marin_assets import THIS_OUTPUT_PATH
-from marin_resources.progress import report_numbers, report_step
+from marin_resources.step_api.progress import report_numbers, report_step
 
 
 @dataclass(frozen=True, kw_only=True)

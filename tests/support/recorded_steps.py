@@ -13,13 +13,13 @@ from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, output_path_of, versioned
-from marin_resources.record import Record
 from marin_resources.storage.completion.markers import seconds_of
 from marin_resources.storage.files import remove_folder, write_bytes
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.notes.history import FOLDER
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join
+from marin_resources.types.record import Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ def main() -> None:
 
     from marin_assets.stages.train.checkpoints import last_checkpoint_step
     from marin_assets.stages.train.train_lm import train_lm
-    from marin_resources.hosts import host_index
+    from marin_resources.step_api.hosts import host_index
     from marin_resources.wire.config_json import decode
 
     config, folder = decode(json.loads(sys.argv[1])), Path(sys.argv[2])
@@ -65,7 +65,7 @@ def start_recorded(config: str, folder: Path, **environ: str) -> subprocess.Pope
 
 def start_two_hosts(config: str, folder: Path, **environ: str) -> list[subprocess.Popen[str]]:
     """Start two hosts of one training."""
-    from marin_resources.hosts import COORDINATOR, COUNT, INDEX
+    from marin_resources.step_api.hosts import COORDINATOR, COUNT, INDEX
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

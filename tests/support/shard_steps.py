@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from marin_resources.hardware import cpu, tpu
+from marin_resources.hardware.resources import cpu, tpu
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 

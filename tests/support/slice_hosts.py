@@ -15,7 +15,7 @@ from fake_google.server import FakeGoogle
 from ray_cluster import Cluster as RayCluster
 from running import ROOT
 
-from marin_resources.accelerators.catalogue import find_slice_type
+from marin_resources.hardware.catalogue import find_slice_type
 
 STUBS = ROOT / "tests/support/on_a_slice"
 

@@ -4,8 +4,8 @@ STEPS = '''
 import json, os, time
 from pathlib import Path
 
-from marin_resources.hosts import coordinator_address, host_count, host_index, slice_count, slice_index
-from marin_resources.progress import checkpoint_requested, report_checkpoint, report_resumed, report_step
+from marin_resources.step_api.hosts import coordinator_address, host_count, host_index, slice_count, slice_index
+from marin_resources.step_api.progress import checkpoint_requested, report_checkpoint, report_resumed, report_step
 
 
 def place():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import add_facts, begin_attempt, end_attempt, log_path
 from marin_resources.storage.paths import is_local, join

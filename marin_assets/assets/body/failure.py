@@ -8,8 +8,8 @@ from typing import cast
 import dagster as dg
 
 from marin_resources.dagster_fixes.executor.partial_failure import partial_failure_metadata
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.produce import FAILED_ATTEMPTS, ProduceError
+from marin_resources.types.errors import MarinError
 
 SHOWN_FAILURES = 5
 

@@ -29,16 +29,16 @@ from marin_assets.plan.record_facts.node_drift import drift_of, input_digests
 from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.partition_metadata import add_partition_metadata, add_partition_tags
 from marin_resources.drift.drift import Drift, Kind, describe
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.log_positions import output_line
 from marin_resources.orchestrator.lost_runs import mark_lost
 from marin_resources.orchestrator.produce import Produced, RunCallbacks, produce
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.ray_options import RayGoneError
 from marin_resources.storage.output.store import Store
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Observed, Output
 
 PROGRESS_EVERY_S = 30.0
 

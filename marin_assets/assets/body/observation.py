@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from marin_resources.durations import readable_duration
 from marin_resources.storage.output.notes.progress import Progress
+from marin_resources.types.durations import readable_duration
 
 
 def observation_of(key: dg.AssetKey, partition: str | None, pace: Progress) -> dg.AssetObservation:

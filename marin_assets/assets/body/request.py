@@ -16,9 +16,9 @@ from marin_assets.plan.sites.needs import needs_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import mirror_budget_gb
 from marin_resources.orchestrator.produce import ProduceRequest
-from marin_resources.output import Observed
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task
 

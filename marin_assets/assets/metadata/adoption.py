@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marin_assets.assets.metadata.tables import table
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 
 
 def adoption_of(record: Record) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from marin_resources.record import Record
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.output.notes.cost import cost_of
 from marin_resources.storage.usage.cost_estimate import CostEstimate, bill_of, price_list
+from marin_resources.types.record import Record
 
 
 def costs_of(record: Record) -> dict[str, Any]:

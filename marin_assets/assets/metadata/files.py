@@ -9,9 +9,9 @@ from typing import Any
 import dagster as dg
 
 from marin_resources.orchestrator.links import link_to
-from marin_resources.output import Observed
 from marin_resources.storage.files import exists, read_bytes, size_of
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Observed
 
 WEB = ("http://", "https://")
 MAX_PLOT_BYTES = 400_000

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.assets.metadata.tables import MAX_ROWS, table
-from marin_resources.record import Record
 from marin_resources.storage.output.notes.ledger import ledger_of as ledger_sums
+from marin_resources.types.record import Record
 
 NAMES = ("goodput", "tries", "slices_waited_s", "startup_s", "kept_s", "lost_s", "device_hours")
 

@@ -10,10 +10,10 @@ from marin_assets.assets.assemble import definitions_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.assets.version_tags import DATA_VERSION
 from marin_assets.step.graph import Graph, Node
+from marin_resources.configuration.settings import ensure_dagster_home
 from marin_resources.dagster_fixes.backfill_request import store_backfill
 from marin_resources.dagster_fixes.databases import open_instance
 from marin_resources.orchestrator.daemon_health import is_daemon_healthy
-from marin_resources.settings import ensure_dagster_home
 
 BACKFILL_DAEMON = "BACKFILL"
 SHOWN_NAMES = 3

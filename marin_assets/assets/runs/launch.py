@@ -11,12 +11,12 @@ import dagster as dg
 
 from marin_assets.assets.runs.run import create_run
 from marin_assets.step.graph import Graph, Node
+from marin_resources.configuration.settings import SettingError
 from marin_resources.dagster_fixes.databases import open_instance
 from marin_resources.dagster_fixes.run_attribution import TAG
-from marin_resources.location_job import LocationJob
+from marin_resources.host.process import user_name
 from marin_resources.orchestrator.daemon_health import is_daemon_healthy
-from marin_resources.process import user_name
-from marin_resources.settings import SettingError
+from marin_resources.types.location_job import LocationJob
 
 QUEUE_DAEMON = "QUEUED_RUN_COORDINATOR"
 

@@ -16,9 +16,9 @@ from marin_resources.dagster_fixes.console import failure_sentence, run_failure
 from marin_resources.dagster_fixes.databases import open_instance
 from marin_resources.dagster_fixes.job_runs import execute_stored_run, location_job_origin, store_run
 from marin_resources.dagster_fixes.run_launcher import terminal_tag
-from marin_resources.location_job import ALL_ASSETS, LocationJob
 from marin_resources.orchestrator.run_state import planned_states
-from marin_resources.output import Observed, Output
+from marin_resources.types.location_job import ALL_ASSETS, LocationJob
+from marin_resources.types.output import Observed, Output
 
 
 @dataclass(frozen=True, kw_only=True)

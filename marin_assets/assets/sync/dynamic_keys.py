@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from marin_assets.plan.partition_runs import new_keys
+from marin_resources.configuration.settings import ensure_dagster_home
 from marin_resources.dagster_fixes.databases import open_instance
-from marin_resources.settings import ensure_dagster_home
 
 
 def known_keys(name: str) -> Sequence[str]:

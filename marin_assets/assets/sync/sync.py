@@ -24,8 +24,8 @@ from marin_assets.step.graph import Graph, Node
 from marin_resources.dagster_fixes.event_batches import report_together
 from marin_resources.drift.drift import Drift, Kind, describe
 from marin_resources.orchestrator.produce import Produced
-from marin_resources.output import Observed, Output
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed, Output
 
 AT_ONCE = 500
 """Outputs that are looked at and reported together. A process that is killed leaves its last batch to the next one."""

@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from marin_resources.durations import readable_duration
-from marin_resources.output import Holder, Observed
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes.job_notes import note_path, read_note
 from marin_resources.storage.output.notes.progress import read_progress
 from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import LOOK_THREADS
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.durations import readable_duration
+from marin_resources.types.output import Holder, Observed
+from marin_resources.types.versioned_json import ControlFileError
 
 SHOWN_CHARACTERS = 100
 """Of the last line of a log."""

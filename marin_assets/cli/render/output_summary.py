@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from marin_assets.step.graph import Node
-from marin_resources.output import Observed, describe_adopted
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import other_version_message
+from marin_resources.types.output import Observed, describe_adopted
 
 
 def describe(node: Node, observed: Observed) -> str:

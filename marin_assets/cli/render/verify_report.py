@@ -11,10 +11,10 @@ from typing import Any
 
 from marin_assets.cli.hint import about_step, to_compute
 from marin_assets.step.graph import Node
-from marin_resources.output import Status
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.verification import Verification
 from marin_resources.storage.paths import StoreKind, is_local, kind_of
+from marin_resources.types.output import Status
 
 SHOWN_FINDINGS = 20
 """Findings printed of one output; --json has all."""

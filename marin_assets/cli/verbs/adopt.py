@@ -24,9 +24,9 @@ from marin_assets.run.output import print_line, print_stderr
 from marin_assets.run.partition_options import add_keys_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
-from marin_resources.process import user_name
+from marin_resources.configuration.settings import dagster_home, ensure_dagster_home
+from marin_resources.host.process import user_name
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.settings import dagster_home, ensure_dagster_home
 from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.source import Source, find_source

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import marin_assets
 from marin_assets.cli.ports import add_port, require_free
+from marin_resources.configuration.settings import checkout, default_prefix, ensure_dagster_home
 from marin_resources.ray_tpu.sidecar import start_sidecar
-from marin_resources.settings import checkout, default_prefix, ensure_dagster_home
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 3000

@@ -84,8 +84,8 @@ def _side(text: str, experiment: str | None, loaded: Experiments, store: Store) 
 def _of_run(run_id: str, store: Store) -> Side | None:
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.runs.outputs_of_run import outputs_of_run, run_with
+    from marin_resources.configuration.settings import ensure_dagster_home
     from marin_resources.dagster_fixes.databases import open_instance
-    from marin_resources.settings import ensure_dagster_home
 
     ensure_dagster_home()
     with open_instance() as instance:

@@ -26,7 +26,7 @@ from marin_assets.inspection.gc.stored_outputs import StoredOutputs
 from marin_assets.inspection.gc.survey import Definitions, Look, look, read_definitions
 from marin_assets.run.options import OptionError, add_prefix, prefix_of
 from marin_assets.run.output import print_line, print_stderr
-from marin_resources.process import user_name
+from marin_resources.host.process import user_name
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.collect.withdraw import Terms
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable

@@ -14,9 +14,9 @@ from marin_assets.catalog.code_location import select_nodes
 from marin_assets.run.entry_point import add_run_options, plan_or_materialize
 from marin_assets.run.options import add_prefix, add_selection, prefix_of, require_words
 from marin_assets.step.graph import build_graph
-from marin_resources.location_job import ALL_ASSETS, LocationJob
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import refuse_store_without_conditions
+from marin_resources.types.location_job import ALL_ASSETS, LocationJob
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -28,9 +28,9 @@ def run(options: argparse.Namespace) -> int:
     # late, for their weight
     from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
+    from marin_resources.configuration.settings import ensure_dagster_home
     from marin_resources.dagster_fixes.databases import open_instance
     from marin_resources.metrics.collector import MarinCollector
-    from marin_resources.settings import ensure_dagster_home
 
     if not options.once:
         require_free(options.host, options.port, "metrics")

@@ -30,8 +30,8 @@ from marin_assets.run.partition_options import lines_of_new_keys
 from marin_assets.run.plan_options import Chosen, add_plan_options, choose, request_of, use_request
 from marin_assets.run.queued_run import launch
 from marin_assets.run.run_plan import Job, carry_out, write_record
+from marin_resources.configuration.settings import ensure_dagster_home
 from marin_resources.ray_tpu.fleet.fleet import store_at
-from marin_resources.settings import ensure_dagster_home
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
 from marin_resources.storage.output.store import Store
 

@@ -23,12 +23,12 @@ from marin_assets.plan.partitions import partition_states
 from marin_assets.run.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.run.output import print_line
 from marin_assets.step.graph import Node
-from marin_resources.output import Observed
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.output.notes.collection import with_collected
 from marin_resources.storage.output.state_summary import PartitionState, State, state_of
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -52,8 +52,8 @@ def run(options: argparse.Namespace) -> int:
     _, nodes = select_nodes(options.selection, options.experiment)
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.sync.differences import differences
+    from marin_resources.configuration.settings import ensure_dagster_home
     from marin_resources.dagster_fixes.databases import open_instance
-    from marin_resources.settings import ensure_dagster_home
 
     ensure_dagster_home()
     with open_instance() as instance:

@@ -12,7 +12,7 @@ from marin_assets.step.step import Step
 from marin_resources.storage.control import control
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 from marin_resources.wire.reference import reference_to
 
 RECORD = re.compile(r".+-[0-9a-f]{6}(\.json)?")

@@ -8,9 +8,9 @@ from functools import partial
 
 from marin_assets.inspection.compare.side import Side, SideStep, side_of, with_ancestors
 from marin_assets.inspection.explain.recorded_versions import RecordedVersions
-from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.notes.history import complete_record
+from marin_resources.types.record import Record
 
 THREADS = 16
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from statistics import median
 
 from marin_assets.inspection.cost.sums import OutputCost
-from marin_resources.record import Record
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.lineage import lineage_of
 from marin_resources.storage.output.notes.cost import RecordCost, cost_of
 from marin_resources.storage.transfer.budget import spent
 from marin_resources.storage.usage.cost_estimate import CostEstimate, PriceList, bill_of, price_list
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 NEWEST_OUTPUTS = 10
 """Of a step, that the expected cost rests on."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from marin_assets.inspection.cost.sums import AMOUNTS, OutputCost, Total, total_of, unknown_prices
-from marin_resources.durations import readable_duration
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.types.durations import readable_duration
 
 MOST_OUTPUTS = 10
 NAMES: Mapping[str, str] = {

@@ -17,11 +17,11 @@ from marin_assets.inspection.explain.materializations import LONG_AGO, Materiali
 from marin_assets.inspection.explain.recorded_versions import RecordedVersions
 from marin_assets.plan.reasons.differences import Differences, differences
 from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded
-from marin_resources.record import Record
 from marin_resources.storage.files import names_in
 from marin_resources.storage.output.attempts import FOLDER, read_attempt
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 MOST_ATTEMPTS = 20
 """Of the attempts before, the last ones are read."""

@@ -9,7 +9,7 @@ from marin_assets.inspection.explain.changed_inputs import ChangedInput
 from marin_assets.inspection.explain.explanation import Explanation, Why
 from marin_assets.inspection.explain.materializations import Materialization
 from marin_resources.drift.drift import Drift, Kind
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 
 WIDTH = 12
 """Of the first column."""

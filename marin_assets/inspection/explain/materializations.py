@@ -16,17 +16,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from marin_assets.plan.reasons.read_inputs import path_of
-from marin_resources.errors import MarinError
-from marin_resources.output import Status
-from marin_resources.partition_key import segment_of
-from marin_resources.record import Record
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.output.commit import readable_record
 from marin_resources.storage.output.notes.history import past_records, past_versions
 from marin_resources.storage.output.record import FORMAT_VERSION
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Status
+from marin_resources.types.partition_key import segment_of
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 VERSION = re.compile(r"[0-9a-f]{6}")
 RUN = re.compile(r"[0-9a-f]{8}[0-9a-f-]*")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marin_resources.output import Status
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.commit import readable_record
 from marin_resources.storage.output.notes.history import past_records
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Status
 
 READ_ONE_BY_ONE = 8
 """Records. Who asks for more follows a long chain, and the records of all complete outputs are read together."""

@@ -16,7 +16,7 @@ from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.output.notes.collection import Collected
 from marin_resources.storage.output.restore import restore_output
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 AT_ONCE = 16
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from marin_assets.inspection.gc.stored_outputs import StoredOutputs
-from marin_resources.places import relative_to
-from marin_resources.record import Record
+from marin_resources.types.places import relative_to
+from marin_resources.types.record import Record
 
 
 def made_from(relative: str, stored: StoredOutputs, prefixes: Sequence[str]) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marin_resources.record import Record
 from marin_resources.storage.output.notes.cost import cost_of
 from marin_resources.storage.usage.cost_estimate import PriceList, bill_of
+from marin_resources.types.record import Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from marin_resources.places import relative_to
 from marin_resources.storage.control import control
 from marin_resources.storage.files import names_in
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.places import relative_to
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 from marin_resources.wire.config_json import texts_in
 
 FOLDER = "experiments"

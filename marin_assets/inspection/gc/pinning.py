@@ -8,11 +8,11 @@ from marin_assets.catalog.code_location import select_nodes
 from marin_assets.inspection.gc.ancestors import made_from
 from marin_assets.inspection.gc.stored_outputs import StoredOutputs
 from marin_assets.step.values import ConfigError
-from marin_resources.output import Status
 from marin_resources.storage.collect.pins import Pin
 from marin_resources.storage.output.notes.collection import Collected
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join, name_below
+from marin_resources.types.output import Status
 
 SHOWN = 8
 

@@ -15,12 +15,12 @@ from marin_assets.inspection.gc.retention import Reason
 from marin_assets.inspection.gc.roots import Roots
 from marin_assets.inspection.gc.stored_outputs import Stored, StoredOutputs
 from marin_assets.step.values import ConfigError
-from marin_resources.output import Status
-from marin_resources.record import Record
 from marin_resources.storage.index.look import existing
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join, name_below
 from marin_resources.storage.usage.cost_estimate import PriceList
+from marin_resources.types.output import Status
+from marin_resources.types.record import Record
 
 HASHED = re.compile(r"(?P<name>.+)-(?P<version>[0-9a-f]{6})")
 

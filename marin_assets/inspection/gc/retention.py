@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from marin_resources.output import below
-from marin_resources.places import place_of, relative_to, split_scheme
 from marin_resources.storage.paths import is_local
+from marin_resources.types.output import below
+from marin_resources.types.places import place_of, relative_to, split_scheme
 
 HASHED = re.compile(r"-[0-9a-f]{6}(/|$)")
 """The path of every output that is not at a path of its own has it."""

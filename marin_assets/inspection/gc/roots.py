@@ -22,11 +22,11 @@ from marin_assets.inspection.gc.retention import Retention
 from marin_assets.inspection.gc.stored_outputs import Stored, StoredOutputs
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, urls_in
 from marin_assets.step.graph import Graph
-from marin_resources.places import relative_to
-from marin_resources.record import Record
 from marin_resources.storage.collect.pins import list_pins
 from marin_resources.storage.output.notes.active_attempts import live_attempts
 from marin_resources.storage.paths import join
+from marin_resources.types.places import relative_to
+from marin_resources.types.record import Record
 
 SNAPSHOT_STAGE = "marin_assets.stages.snapshot."
 

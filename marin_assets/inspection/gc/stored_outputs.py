@@ -11,9 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
-from marin_resources.output import Output, Status
-from marin_resources.partition_key import key_of
-from marin_resources.record import Record
 from marin_resources.storage.completion.markers import Mark
 from marin_resources.storage.completion.partition_markers import FOLDER as PARTITIONS
 from marin_resources.storage.files import names_below
@@ -22,6 +19,9 @@ from marin_resources.storage.output.commit import readable_record
 from marin_resources.storage.output.notes.collection import Collected, list_collected
 from marin_resources.storage.output.record import identity_in
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Output, Status
+from marin_resources.types.partition_key import key_of
+from marin_resources.types.record import Record
 
 THREADS = 32
 NUMBERS = 3

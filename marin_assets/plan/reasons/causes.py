@@ -16,9 +16,9 @@ from typing import Any
 from marin_assets.plan.reasons.differences import Differences, FieldChange, differences
 from marin_assets.plan.reasons.read_inputs import Dependency, Waits, is_certain, name_of, path_of, waits_of
 from marin_assets.step.graph import Node
-from marin_resources.record import Record
 from marin_resources.storage.completion.markers import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.types.record import Record
 
 MOST_CAUSES = 50
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.plan.partitions import with_partitions
 from marin_assets.step.graph import Graph, Node
-from marin_resources.output import Observed, Output
-from marin_resources.places import is_same
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Observed, Output
+from marin_resources.types.places import is_same
 
 if TYPE_CHECKING:
     from marin_resources.storage.adoption.source import Source

@@ -17,11 +17,11 @@ from marin_assets.step.resolve import resolve
 from marin_resources.drift.provenance import environment, provenance
 from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
-from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.site import Site
-from marin_resources.record import Record, SourceDigest
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Observed, Output
+from marin_resources.types.record import Record, SourceDigest
 from marin_resources.wire.config_json import Json, encode, plain, references_in
 from marin_resources.wire.reference import reference_to
 

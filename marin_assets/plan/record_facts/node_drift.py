@@ -11,8 +11,8 @@ from collections.abc import Mapping, MutableMapping
 from marin_assets.plan.record_facts.facts import SourcesNow, drifting_facts, manifest_digest
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, Kind, find_drift, not_recorded
-from marin_resources.output import Observed, Output
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed, Output
 
 
 def drift_of(

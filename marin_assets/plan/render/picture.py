@@ -12,7 +12,7 @@ from html import escape
 
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.stages.report.dag import DagNode, draw_dag
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 
 DRAWN = 60
 """Nodes in the picture. More would be a picture that nobody reads."""

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from marin_assets.plan.estimates import Expected, Total, total_of
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.render.groups import Group, alike, counts_of, groups_of
-from marin_resources.durations import readable_duration
 from marin_resources.ray_tpu.site import describe as describe_sites
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.types.durations import readable_duration
 
 ONE_BY_ONE = 12
 """Steps of a plan that are shown one by one; a larger plan is shown by its groups."""

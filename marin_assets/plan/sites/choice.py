@@ -9,12 +9,12 @@ from marin_assets.plan.plan import Action, Kind, Planned
 from marin_assets.plan.sites.inputs import external_names, mirrored_names
 from marin_assets.plan.sites.needs import needs_of
 from marin_assets.step.graph import Graph, Node
-from marin_resources.output import Observed, Output
 from marin_resources.ray_tpu.fleet.choose import choose_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet
 from marin_resources.ray_tpu.site import NoSiteError, Site
 from marin_resources.storage.files import find_below
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed, Output
 
 
 def with_sites(planned: Iterable[Planned], graph: Graph, store: Store, fleet: Fleet) -> list[Planned]:

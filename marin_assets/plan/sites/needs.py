@@ -9,12 +9,12 @@ from marin_assets.plan.sites.inputs import parts_read, urls_in
 from marin_assets.plan.sites.readers import needs_of_readers
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import mirror_budget_gb
-from marin_resources.output import Observed
 from marin_resources.ray_tpu.site import PlacementRequest
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.manifest.manifest import read_manifest
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.transfer.account import GB_BYTES, default_budget_bytes
+from marin_resources.types.output import Observed
 
 
 def needs_of(

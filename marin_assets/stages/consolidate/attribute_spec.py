@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from marin_assets.documents.attributes import KEPT, Verdict
 from marin_assets.step.values import ensure_versioned
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 ERROR, KEEP, REJECT = "error", "keep", "reject"
 MISSING = "missing"

@@ -32,11 +32,11 @@ from marin_assets.stages.decontaminate.questions import read_questions
 from marin_assets.stages.decontaminate.report import make_report
 from marin_assets.stages.decontaminate.words import words_of
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import exists, write_bytes, write_json
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.unchanged import require_unchanged
+from marin_resources.types.errors import MarinError
 
 MULTIPLE_CHOICE = ("ctx", "choices", "gold")
 

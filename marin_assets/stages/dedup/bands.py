@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.minhash import MinHash
-from marin_resources.errors import MarinError
 from marin_resources.storage.files import StoredFile
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np

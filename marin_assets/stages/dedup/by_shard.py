@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.files import open_atomic
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from marin_assets.documents import Document, read_documents
 from marin_assets.documents.attributes import Verdict, write_verdicts
-from marin_assets.stages.dedup.exact_copies import Copies, judge_copies
-from marin_assets.stages.dedup.exact_hashes import Batch, digest_of, write_hashes
+from marin_assets.stages.dedup.exact.copies import Copies, judge_copies
+from marin_assets.stages.dedup.exact.hashes import Batch, digest_of, write_hashes
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts

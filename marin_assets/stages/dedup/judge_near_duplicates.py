@@ -29,11 +29,11 @@ from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, wr
 from marin_assets.stages.dedup.by_shard import ShardRecords, read_by_shard, write_by_shard
 from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, in_chunks, record
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, read_bytes, remove_folder
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.merge import merge_parts
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from marin_assets.stages.dedup.bands import SLOTS, read_band
 from marin_assets.stages.dedup.minhash import MinHash
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.storage.files import StoredFile, open_atomic, read_bytes, write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from marin_assets.stages.dedup.shingles import BASE, mixed, shingle_hashes
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,8 @@ from typing import Any
 from marin_assets.documents import write_rows
 from marin_assets.stages.download.pydoc import check_python_version, choose, module_names
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("text",)
 

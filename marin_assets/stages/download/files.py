@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from marin_assets.step.values import THIS_OUTPUT_PATH, as_glob, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.disk_listing import data_files, require_file, require_target
 from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.disk_listing import data_files, require_file, require_target
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import fsspec

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("html",)
 

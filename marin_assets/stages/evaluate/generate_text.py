@@ -17,8 +17,8 @@ from typing import Any
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("jax",)
 

@@ -27,10 +27,10 @@ from marin_assets.documents import Document, document_files, page_of, read_docum
 from marin_assets.documents.split import VALIDATION, check_fraction, split_of
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("jsonl",)
 

@@ -9,7 +9,7 @@ from marin_assets.inference.engine import Engine
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 
 class EvaluationError(MarinError, ValueError):

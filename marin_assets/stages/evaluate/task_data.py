@@ -13,8 +13,8 @@ from typing import Any
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, LmEvalConfig, eval_tasks
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
-from marin_resources.errors import MarinError
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 SUFFIXES = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
 PART = re.compile(r"-\d{5}-of-\d{5}$")

@@ -17,7 +17,7 @@ from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, j
 from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, judge_gopher_repetition
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.step.values import versioned
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 Filter = Callable[[TextStatistics, Any], Verdict]
 

@@ -30,7 +30,7 @@ from marin_assets.inference.journal import FOLDER as JOURNALS
 from marin_assets.inference.journal import Journal
 from marin_assets.stages.generate.template import Template, TemplateError
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.progress import report_step
+from marin_resources.step_api.progress import report_step
 from marin_resources.storage.files import exists, remove_folder
 from marin_resources.storage.paths import join
 

@@ -19,10 +19,10 @@ from typing import Any
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.documents.shards import SUFFIX, output_name
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 POSITIVE, NEGATIVE = "positive", "negative"
 LABELS = (POSITIVE, NEGATIVE)

@@ -15,7 +15,7 @@ import json
 from string import Formatter
 
 from marin_assets.documents import Document
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 FIELDS = ("text", "id", "source")
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 
 NUMBERS = {
     "parameters": "parameters",

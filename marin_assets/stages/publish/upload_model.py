@@ -20,11 +20,11 @@ from typing import Any
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.publish.model_card import model_card
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
-from marin_resources.record import Record
 from marin_resources.storage.files import exists, write_bytes, write_json
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
+from marin_resources.types.record import Record
 
 KINDS = ("huggingface",)
 TOKEN = "HF_TOKEN"

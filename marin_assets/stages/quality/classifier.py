@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.files import exists, read_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import absolute, is_local, join
+from marin_resources.types.errors import MarinError
 
 FORMAT_VERSION = 1
 """Version of model.json and of `one_line`: a change of the preprocessing raises it."""

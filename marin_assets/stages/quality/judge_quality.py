@@ -23,12 +23,12 @@ from marin_assets.documents import document_files, document_shards, read_documen
 from marin_assets.documents.attributes import Verdict, write_verdicts
 from marin_assets.stages.quality.classifier import Classifier, ClassifierError, find_model, load_classifier
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import remove_folder
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("fasttext",)
 

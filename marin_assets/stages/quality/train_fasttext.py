@@ -41,11 +41,11 @@ from marin_assets.stages.quality.classifier import (
 from marin_assets.stages.quality.sample import Example, SampleConfig, sample_shard, sampled_examples
 from marin_assets.stages.quality.scores import scores
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, write_json
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("fasttext",)
 

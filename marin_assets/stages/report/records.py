@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from marin_resources.errors import MarinError
-from marin_resources.output import describe_adopted
-from marin_resources.record import Record
 from marin_resources.storage.adoption.records import record_folder
 from marin_resources.storage.files import exists, read_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import describe_adopted
+from marin_resources.types.record import Record
 
 RECORD = ".executor_info"
 AVERAGING = "loop.ema_beta"

@@ -17,7 +17,7 @@ from marin_assets.documents import Document
 from marin_assets.documents.position import POSITIONS, position
 from marin_assets.documents.rows import ZSTD_LEVEL
 from marin_resources.storage.files import open_atomic, read_json, write_json
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 
 RUNS = ".runs"
 INDEX = ".json"

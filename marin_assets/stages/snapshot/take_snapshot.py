@@ -19,14 +19,14 @@ from typing import Any
 
 from marin_assets.documents.snapshots import SnapshotPartition, write_snapshot
 from marin_assets.step.values import THIS_OUTPUT_PATH
-from marin_resources.errors import MarinError
-from marin_resources.output import Status, identity_of
-from marin_resources.partition_key import key_of, key_of_revision, revision_of, segment_of
-from marin_resources.record import Record
 from marin_resources.storage.files import names_in
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Status, identity_of
+from marin_resources.types.partition_key import key_of, key_of_revision, revision_of, segment_of
+from marin_resources.types.record import Record
 
 KINDS = ("json",)
 LOOKS_AT_ONCE = 32

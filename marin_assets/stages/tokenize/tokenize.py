@@ -23,11 +23,11 @@ from marin_assets.documents.token_cache import LEDGER
 from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile, exists, read_bytes, read_json
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("levanter",)
 

@@ -22,10 +22,10 @@ from marin_assets.documents import document_files, read_documents
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.unchanged import require_unchanged
 from marin_resources.storage.files import write_bytes, write_json
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 KINDS = ("huggingface",)
 

@@ -17,7 +17,7 @@ from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFac
 from marin_assets.stages.train.specs.trackers import Tracker
 from marin_assets.stages.train.specs.types import check_types, without_versions
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,8 +24,8 @@ from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec, is_ave
 from marin_assets.stages.train.specs.precision import read_precision
 from marin_assets.stages.train.specs.types import without_versions
 from marin_assets.step.values import InputName
-from marin_resources.accelerators.catalogue import SliceType, find_gpu_type, slice_types
-from marin_resources.hardware import Resources, slice_type
+from marin_resources.hardware.catalogue import SliceType, find_gpu_type, slice_types
+from marin_resources.hardware.resources import Resources, slice_type
 
 BILLION = 10**9
 

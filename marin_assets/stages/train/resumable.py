@@ -28,7 +28,7 @@ from marin_assets.stages.train.metrics.loss_plot import plot_losses
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, Row, read_metrics
 from marin_assets.stages.train.metrics.tracker_log import TrackerLog
 from marin_assets.stages.train.metrics.trackers import open_trackers
-from marin_resources.hosts import host_count, host_index
+from marin_resources.step_api.hosts import host_count, host_index
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 

@@ -13,7 +13,7 @@ from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFac
 from marin_assets.stages.train.specs.trackers import Tracker
 from marin_assets.stages.train.specs.types import check_types, without_versions
 from marin_assets.step.values import ConfigError, versioned
-from marin_resources.hardware import Resources, cpu
+from marin_resources.hardware.resources import Resources, cpu
 
 OF_THE_OPTIMIZER = (
     "learning_rate",

@@ -14,7 +14,7 @@ from marin_assets.stages.train.specs.model import shape_of
 from marin_assets.stages.train.specs.precision import read_precision
 from marin_assets.stages.train.specs.presets import LLAMA3_VOCABULARY, PRESETS
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.accelerators.catalogue import SliceType, slice_types
+from marin_resources.hardware.catalogue import SliceType, slice_types
 
 HEAD = (
     "| preset | family | parameters | active | FLOPs a token | state | activations | smallest slices |",

@@ -44,7 +44,7 @@ from marin_assets.stages.train.specs.optimizer import is_averaged, sequences_in,
 from marin_assets.stages.train.specs.settings import MIN_HEAD_DIM
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.vocabulary import require_rows
-from marin_resources.imports import collection_paused
+from marin_resources.host.imports import collection_paused
 
 KINDS = ("levanter", "jax")
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
+from marin_resources.types.errors import MarinError
 
 LISTS = ("ul", "ol", "menu", "dir")
 FORMATTING = ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u")

@@ -31,9 +31,9 @@ from marin_assets.documents import (
     write_documents,
 )
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.types.errors import MarinError
 
 KINDS = ("jsonl",)
 

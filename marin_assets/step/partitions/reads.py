@@ -18,7 +18,7 @@ from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import DynamicPartitions, Partitions, StaticPartitions, listed
 from marin_assets.step.partitions.windows import TimePartitions
 from marin_assets.step.values import ConfigError, InputName, InputPartitions, PartitionsFolder, StepMarker
-from marin_resources.partition_key import segment_of
+from marin_resources.types.partition_key import segment_of
 
 Keys = tuple[str | None, ...]
 WINDOW = "@*"

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from marin_assets.step.values import ConfigError
-from marin_resources.partition_key import PartitionKeyError, require_distinct, segment_of
+from marin_resources.types.partition_key import PartitionKeyError, require_distinct, segment_of
 
 RANGE = "..."
 """Dagster writes a range of keys as "first...last"."""

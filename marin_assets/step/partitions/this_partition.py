@@ -9,7 +9,7 @@ from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.partitions.windows import TimePartitions
 from marin_assets.step.values import DROP, KEY, ConfigError, PartitionName, WindowName
-from marin_resources.partition_key import revision_of, segment_of
+from marin_resources.types.partition_key import revision_of, segment_of
 
 
 def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> str:

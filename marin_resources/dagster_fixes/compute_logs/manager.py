@@ -30,11 +30,11 @@ from dagster._core.storage.cloud_storage_compute_log_manager import CloudStorage
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._serdes import ConfigurableClass
 
+from marin_resources.configuration.settings import normalize_prefix
 from marin_resources.dagster_fixes.compute_logs.objects import LogObjects, LogStoreError
 from marin_resources.dagster_fixes.compute_logs.subscriptions import Subscriptions
 from marin_resources.dagster_fixes.compute_logs.uploads import STREAMS, Uploads
 from marin_resources.dagster_fixes.compute_logs.waiting import Waiting
-from marin_resources.settings import normalize_prefix
 
 INTERVAL_S = 15.0
 END_WAIT_S = 5.0

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from marin_resources.errors import MarinError
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.errors import MarinError
 
 FOLDER = ".marin/logs"
 """Below the prefix."""

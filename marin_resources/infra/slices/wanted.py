@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from marin_resources.clusters.cluster import Cluster
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.control.control import read, write
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.paths import join

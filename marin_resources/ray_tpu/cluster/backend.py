@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from marin_resources.hardware import Resources
-from marin_resources.output import Holder
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.backend import SubmissionLeftError
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi, JobStatus, connect
 from marin_resources.ray_tpu.cluster.carriers.carried_step import CarriedStep
@@ -52,7 +51,8 @@ from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes import job_notes
 from marin_resources.storage.output.notes.job_notes import Carrier, JobNote, Submitter
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Holder
+from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.config_json import references_in
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 
 class ClusterError(MarinError):

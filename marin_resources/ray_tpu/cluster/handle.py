@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.code.code import Code
 from marin_resources.ray_tpu.cluster.settings import NODE_TYPES_VARIABLE, START_TIMEOUT_VARIABLE, ClusterSettings
 from marin_resources.ray_tpu.environment.extras import FRESH_PROCESS_EXTRAS

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 
 START_TIMEOUT_VARIABLE = "MARIN_CLUSTER_START_TIMEOUT_S"
 NODE_TYPES_VARIABLE = "MARIN_CLUSTER_NODE_TYPES"

@@ -26,9 +26,9 @@ from urllib.parse import urlsplit
 
 from marin_resources.clusters.catalogue import find_cluster
 from marin_resources.clusters.cluster import CatalogueError, Cluster
+from marin_resources.configuration.settings import SettingError
 from marin_resources.ray_tpu.cluster.settings import LOCAL, ClusterSettings, CodeMode
 from marin_resources.ray_tpu.environment.extras import known_extras
-from marin_resources.settings import SettingError
 
 VARIABLE = "MARIN_CLUSTER"
 NAMES = re.compile(r"[a-z0-9-]+(\s*,\s*[a-z0-9-]*)*")

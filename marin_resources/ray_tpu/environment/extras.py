@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marin_resources.errors import MarinError
-from marin_resources.hardware import Resources
+from marin_resources.configuration.settings import DISTRIBUTION, checkout
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_lacks
-from marin_resources.settings import DISTRIBUTION, checkout
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

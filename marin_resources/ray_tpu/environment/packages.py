@@ -24,8 +24,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.types.errors import MarinError
 
 TIMEOUT_S = 600.0
 RESOLVE_TIMEOUT_S = 60.0

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, MutableMapping
 
-from marin_resources.secret_manager import SecretError, access_secret
+from marin_resources.configuration.secret_manager import SecretError, access_secret
 
 __all__ = ["DEFAULT_FOLDER", "SecretError", "load_secrets"]
 

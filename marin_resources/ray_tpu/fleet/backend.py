@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from marin_resources.output import Holder
 from marin_resources.ray_tpu.backend import Backend
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.handle import JobHandle
@@ -20,6 +19,7 @@ from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.notes import job_notes
+from marin_resources.types.output import Holder
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 

@@ -17,9 +17,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from marin_resources.accelerators.catalogue import find_generation
 from marin_resources.clusters.cluster import Cluster
-from marin_resources.hardware import Resources, slice_type
+from marin_resources.hardware.catalogue import find_generation
+from marin_resources.hardware.resources import Resources, slice_type
 from marin_resources.ray_tpu.fleet.fleet import Fleet, Member
 from marin_resources.ray_tpu.requirements import MissingRequirement
 from marin_resources.ray_tpu.site import Move, NoSiteError, PlacementRequest, ReaderNeeds, Site

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from marin_resources.clusters.cluster import Cluster
+from marin_resources.configuration.settings import SettingError, normalize_prefix
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import cluster_names, named_cluster, settings_from_env
-from marin_resources.settings import SettingError, normalize_prefix
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.transfer.regions import (
     PREFIXES,

@@ -33,7 +33,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.output.notes.job_notes import JobNote, add_ended, add_outcome, read_note
 from marin_resources.storage.paths import is_local
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 DISK_POLL_S, BUCKET_POLL_S = 0.05, 1.0
 LIST_EVERY_S = 1.0

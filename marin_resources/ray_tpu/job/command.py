@@ -9,8 +9,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.environment.secrets import SecretError, load_secrets
+from marin_resources.types.errors import MarinError
 
 USAGE = "python -m marin_resources.ray_tpu.job.command --env NAME … -- CMD …"
 

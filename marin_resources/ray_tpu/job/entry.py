@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 
-from marin_resources.process import began_s
+from marin_resources.host.process import began_s
 from marin_resources.ray_tpu.job.on_hosts import run_on_hosts
 from marin_resources.ray_tpu.job.retry import retry_while_unavailable
 from marin_resources.ray_tpu.job.run_step import (
@@ -27,7 +27,7 @@ from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.notes.job_notes import JobNote, add_outcome, read_note
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 
 EXIT_TIMEOUT_S = 30.0

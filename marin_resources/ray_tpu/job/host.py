@@ -20,9 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from marin_resources import hosts
-from marin_resources.hardware import Resources
-from marin_resources.progress import Several, Unheard, reports_to
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
 from marin_resources.ray_tpu.job.local_code import has_vanished
 from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_process
@@ -40,6 +38,8 @@ from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children,
 from marin_resources.ray_tpu.worker.progress_writer import noted_pace
 from marin_resources.ray_tpu.worker.result import jsonable
 from marin_resources.ray_tpu.worker.run_task import below_file, register_mirrors
+from marin_resources.step_api import hosts
+from marin_resources.step_api.progress import Several, Unheard, reports_to
 from marin_resources.storage.output.notes.job_notes import JobNote
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.reference import load
@@ -51,8 +51,8 @@ PEERS_HANG_S = 5.0
 def host_task(note: JobNote, place: Mapping[str, str], context: Mapping[str, Any], notes: str) -> Iterator[Any]:
     """Yield "address:port" of this host, with a port that is free, then the report of the function's end.
 
-    `place`: the variables of `marin_resources.hosts`. `context`: see `shards/worker_context.py`. `notes`: the name of
-    the notes of the hosts' progress.
+    `place`: the variables of `marin_resources.step_api.hosts`. `context`: see `shards/worker_context.py`. `notes`: the
+    name of the notes of the hosts' progress.
     """
     import ray  # late, for its weight
 

@@ -16,7 +16,7 @@ from typing import Any
 from marin_resources.drift.source_digest import files_digest
 from marin_resources.drift.source_file import read_code
 from marin_resources.drift.source_modules import Module, name_of_file
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 MAX_NAMED = 3
 DIGITS = 8

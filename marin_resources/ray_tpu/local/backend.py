@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources, slice_type
-from marin_resources.output import Holder
+from marin_resources.hardware.resources import Resources, slice_type
 from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks, met_here
 from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
 from marin_resources.ray_tpu.environment.packages import package_lacks
@@ -37,6 +36,7 @@ from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.ray_tpu.worker.task_error import outcome_of_error
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes.job_notes import first_free_attempt
+from marin_resources.types.output import Holder
 from marin_resources.wire.config_json import references_in
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import add_import_paths, import_paths

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.ray_options import ray_options
 from marin_resources.ray_tpu.shards.connection import task_environment
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation

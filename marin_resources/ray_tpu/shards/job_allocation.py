@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 
 RAY_OUTPUT_VARIABLES = {"RAY_COLOR_PREFIX": "0", "RAY_DEDUP_LOGS": "0", "RAY_SCHEDULER_EVENTS": "0"}
 """Output of processes on other nodes arrives unchanged: without colours and without deduplication of equal lines, and

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from marin_resources.hardware import Resources, cpu
+from marin_resources.hardware.resources import Resources, cpu
 from marin_resources.ray_tpu.shards.file_shards import Shard
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.notes import Counts, ShardNotes

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.control.control import delete
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.disk import TEMPORARY_SUFFIX
 from marin_resources.storage.files import StoredFile, read_bytes, remove, size_of, stored_files, write_json
+from marin_resources.storage.filesystems.disk import TEMPORARY_SUFFIX
 from marin_resources.storage.paths import is_local, join
-from marin_resources.versioned_json import ANY, ControlFileError, Required, VersionedJson, misfit
+from marin_resources.types.errors import MarinError
+from marin_resources.types.versioned_json import ANY, ControlFileError, Required, VersionedJson, misfit
 
 FORMAT_VERSION = 2
 FOLDER = ".marin/shards"

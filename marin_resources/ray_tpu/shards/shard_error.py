@@ -1,6 +1,6 @@
 """The error of a stage one of whose shards failed."""
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 
 class ShardError(MarinError):

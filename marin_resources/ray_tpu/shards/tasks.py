@@ -10,8 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from marin_resources.hardware import Resources
-from marin_resources.process import cpu_seconds
+from marin_resources.hardware.resources import Resources
+from marin_resources.host.process import cpu_seconds
 from marin_resources.ray_tpu.shards.connection import connect
 from marin_resources.ray_tpu.shards.cpu_elsewhere import add_cpu_elsewhere
 from marin_resources.ray_tpu.shards.in_flight import InFlight

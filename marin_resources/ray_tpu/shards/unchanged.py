@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.shards.file_shards import FolderState, folder_state
 from marin_resources.storage.files import REQUESTS_AT_ONCE, StoredFile, stored_file
 from marin_resources.storage.paths import is_local
+from marin_resources.types.errors import MarinError
 
 
 class InputChangedError(MarinError):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from marin_resources.hardware import Resources, slice_type
+from marin_resources.hardware.resources import Resources, slice_type
 from marin_resources.ray_tpu.ray_internals import kv_get, kv_keys, kv_put
 from marin_resources.ray_tpu.slices.bundles import POD, SLICE, WORKER
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources, slice_type
+from marin_resources.hardware.resources import Resources, slice_type
 
 NODE, SLICE, WORKER, POD = "ray.io/node-id", "ray.io/tpu-slice-name", "ray.io/tpu-worker-id", "ray.io/tpu-pod-type"
 """Labels of Ray's nodes."""

@@ -1,4 +1,4 @@
-"""The variables with the place of a host's process: ours for any function (`marin_resources.hosts`), and libtpu's.
+"""The variables with the place of a host's process: those of `marin_resources.step_api.hosts`, and libtpu's.
 
 MEGASCALE_*   libtpu joins several slices by them, over the network of the data center. They are Google's names; Ray's
               `ray.util.tpu.get_tpu_coordinator_env_vars` sets the same four. The coordinator is host 0 of slice 0.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marin_resources import hosts
 from marin_resources.ray_tpu.slices.reservation import Host
+from marin_resources.step_api import hosts
 
 MEGASCALE_PORT = "8081"
 """Ray's default. A host runs one step on its TPU, so the port is free."""

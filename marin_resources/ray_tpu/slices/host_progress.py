@@ -85,7 +85,7 @@ class Notes:
 
 
 class ProgressOnHost:
-    """Listens to the function in a host's process (see `marin_resources.progress`)."""
+    """Listens to the function in a host's process (see `marin_resources.step_api.progress`)."""
 
     def __init__(self, notes: Notes, host: int) -> None:
         self._notes, self._host = notes, host

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.slices.bundles import SLICE, Group, group_of
 
 NAME_END = "/"

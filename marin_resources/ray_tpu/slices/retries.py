@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.slices.causes import Cause, Failure, failure_of
 from marin_resources.ray_tpu.slices.drain import Drain
 from marin_resources.ray_tpu.slices.host_exit import Cancelled, End, Returned

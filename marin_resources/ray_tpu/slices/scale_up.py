@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.slices.bundles import group_of
 from marin_resources.ray_tpu.slices.reservation import FREE_S, Host, is_there, release, request
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from marin_resources.progress import Unheard
+from marin_resources.step_api.progress import Unheard
 from marin_resources.storage.output.notes.progress import Progress, write_progress
 
 FIRST_NOTE_S, EVERY_S = 2.0, 15.0

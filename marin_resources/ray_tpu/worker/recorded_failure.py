@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from marin_resources.storage.output.attempts import read_attempt
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 
 log = logging.getLogger(__name__)

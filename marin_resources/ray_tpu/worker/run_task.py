@@ -20,8 +20,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 
-from marin_resources.process import cpu_seconds
-from marin_resources.progress import Renewing, Several, reports_to
+from marin_resources.host.process import cpu_seconds
 from marin_resources.ray_tpu.environment.packages import PackagesError, install_packages
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -36,6 +35,7 @@ from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children,
 from marin_resources.ray_tpu.worker.progress_writer import noted_pace
 from marin_resources.ray_tpu.worker.result import jsonable, keep_small
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
+from marin_resources.step_api.progress import Renewing, Several, reports_to
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.records import records_at
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
@@ -50,7 +50,7 @@ from marin_resources.storage.transfer.account import Account, charged_to, defaul
 from marin_resources.storage.transfer.budget import moved_bytes
 from marin_resources.storage.upload.writer import Writer, writing_as
 from marin_resources.storage.usage.entries import enter, entry_of
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import load

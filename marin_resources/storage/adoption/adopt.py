@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from marin_resources.output import Match, Output
-from marin_resources.places import is_same
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
 from marin_resources.storage.adoption.source import Source
@@ -22,6 +20,8 @@ from marin_resources.storage.output import attempts
 from marin_resources.storage.output.leftovers import StoreError
 from marin_resources.storage.output.notes.job_notes import first_free_attempt
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, other_version_message
+from marin_resources.types.output import Match, Output
+from marin_resources.types.places import is_same
 
 
 def is_adopted_from(path: str, store: Store, output: Output) -> bool:

@@ -1,6 +1,6 @@
 """The error of a refused adoption."""
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 
 class AdoptionError(MarinError):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from marin_resources.output import Holder
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.wait import when_free
+from marin_resources.types.output import Holder
 
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from marin_resources.output import Output, Status
-from marin_resources.record import Record
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.source_path import (
     folders_above,
@@ -21,7 +19,7 @@ from marin_resources.storage.adoption.source_path import (
     refuse_own_place,
 )
 from marin_resources.storage.files import exists
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.lease import lease
 from marin_resources.storage.manifest.listing import list_output
 from marin_resources.storage.manifest.manifest import (
@@ -37,6 +35,8 @@ from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verify import verify_outputs
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output, Status
+from marin_resources.types.record import Record
 
 SMALL_BYTES = 10**9
 """An output up to this size is read to compare its checksums: a few seconds."""

@@ -6,12 +6,12 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator
 
-from marin_resources import places
-from marin_resources.output import below
-from marin_resources.places import is_same, is_within, relative_to
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import StoreKind, absolute, is_local, join, kind_of
+from marin_resources.types import places
+from marin_resources.types.output import below
+from marin_resources.types.places import is_same, is_within, relative_to
 
 OWN_FOLDER = ".marin"
 """Below the prefix, and in each output."""

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from marin_resources.output import Output, Status
-from marin_resources.record import Adoption
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.errors import AdoptionError
 from marin_resources.storage.adoption.lease_wait import acquire_or_refuse
@@ -28,6 +26,8 @@ from marin_resources.storage.output import attempts, commit, record, status
 from marin_resources.storage.output.commit import Commit, State
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output, Status
+from marin_resources.types.record import Adoption
 
 
 def find_adopted(store: Store, output: Output) -> Adoption:

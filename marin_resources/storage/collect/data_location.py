@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from marin_resources.record import Record
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.output.leftovers import StoreError
 from marin_resources.storage.output.region_copies import Copy, list_copies
+from marin_resources.types.record import Record
 
 
 def data_path_elsewhere(record: Record) -> str | None:

@@ -15,9 +15,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from marin_resources.output import Output, Status
-from marin_resources.places import is_within
-from marin_resources.record import Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.data_location import copies_at, data_path_elsewhere
 from marin_resources.storage.collect.errors import KeptError
@@ -34,6 +31,9 @@ from marin_resources.storage.output.notes.history import keep_record
 from marin_resources.storage.output.region_copies import withdraw_copies
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output, Status
+from marin_resources.types.places import is_within
+from marin_resources.types.record import Record
 
 OUTCOME = "withdrawn"
 """Outcome of the attempt whose mark invalidates the output's data."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from marin_resources.storage.control import control
 from marin_resources.storage.files import names_below, remove
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/pins"
 """Folder below the prefix."""

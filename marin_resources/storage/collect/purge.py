@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 from datetime import UTC, datetime
 
-from marin_resources.output import Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.contents import Contents, list_contents, remove_contents, remove_folders
 from marin_resources.storage.collect.data_location import copies_at
@@ -40,6 +39,7 @@ from marin_resources.storage.output.notes.history import keep_record
 from marin_resources.storage.output.notes.job_notes import newest_note_above_fence
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Status
 
 
 def purge(store: Store, note: Collected) -> int:

@@ -15,8 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from marin_resources.output import Match, Output, Status
-from marin_resources.record import Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.data_location import copies_at, data_path_elsewhere
 from marin_resources.storage.collect.errors import KeptError
@@ -32,6 +30,8 @@ from marin_resources.storage.output.notes.collection import Collected, write_col
 from marin_resources.storage.output.region_copies import withdraw_copies
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Match, Output, Status
+from marin_resources.types.record import Record
 
 
 @dataclass(frozen=True, kw_only=True)

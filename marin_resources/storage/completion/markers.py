@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from marin_resources.output import Output
-from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.files import names_below, names_in, remove
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output
+from marin_resources.types.record import Record
 
 FOLDER = ".marin/complete"
 """Folder below the prefix."""

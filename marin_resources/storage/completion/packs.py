@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from marin_resources.record import Record
 from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.record import Record
 
 FOLDER = ".marin/records"
 FORMAT_VERSION = 1

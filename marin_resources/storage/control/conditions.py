@@ -11,10 +11,10 @@ import logging
 import uuid
 from functools import cache
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, join, kind_of
 
 NOTE = ".marin/conditional-writes.json"

@@ -10,7 +10,7 @@ are compared, so bodies must differ between writers: those that decide anything 
 
 from __future__ import annotations
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.control.protocol import ConflictError, ControlFiles, Snapshot, UnavailableError
 from marin_resources.storage.paths import StoreKind, kind_of
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from marin_resources.storage.control.protocol import ConflictError, Snapshot
-from marin_resources.storage.disk import describe_type, write_on_disk
+from marin_resources.storage.filesystems.disk import describe_type, write_on_disk
 from marin_resources.storage.paths import absolute
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 
 class DiskControlFiles:

@@ -16,7 +16,7 @@ import requests.exceptions
 from gcsfs.retry import ChecksumError, HttpError
 
 from marin_resources.storage.control.protocol import ConflictError, Snapshot, UnavailableError
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 
 UNAVAILABLE = (
     HttpError,

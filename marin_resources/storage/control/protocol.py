@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 
 class ConflictError(MarinError):

@@ -14,7 +14,7 @@ import fsspec.asyn
 from botocore.exceptions import BotoCoreError, ClientError
 
 from marin_resources.storage.control.protocol import ConflictError, Snapshot, UnavailableError
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 
 CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404")
 """S3's codes for a refused conditional write: other content, a race of two writers, or no object to replace."""

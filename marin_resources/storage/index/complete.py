@@ -11,9 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
-from marin_resources.output import Output, Status
-from marin_resources.record import Record
-from marin_resources.settings import normalize_prefix
+from marin_resources.configuration.settings import normalize_prefix
 from marin_resources.storage.completion import packs
 from marin_resources.storage.completion import partition_markers as partitions
 from marin_resources.storage.completion.markers import Mark, list_marks, seconds_of
@@ -21,7 +19,9 @@ from marin_resources.storage.completion.partition_markers import CompletionMarke
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.paths import is_local, join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Output, Status
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 THREADS = 32
 WORTH_A_PACK = 2

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from marin_resources.places import relative_to
-from marin_resources.record import Record
 from marin_resources.storage.completion.markers import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.notes.history import complete_record
 from marin_resources.storage.paths import join
+from marin_resources.types.places import relative_to
+from marin_resources.types.record import Record
 
 THREADS = 32
 DEEP = 8

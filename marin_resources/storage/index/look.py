@@ -12,13 +12,13 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from marin_resources.output import Match, Observed, Output, Status
 from marin_resources.storage.completion.markers import mark_of, write_mark
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import is_local
+from marin_resources.types.output import Match, Observed, Output, Status
 
 THREADS = 32
 

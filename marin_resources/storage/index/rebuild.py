@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from marin_resources.output import Status
-from marin_resources.settings import normalize_prefix
+from marin_resources.configuration.settings import normalize_prefix
 from marin_resources.storage.completion import markers as marks
 from marin_resources.storage.completion import partition_markers as partitions
 from marin_resources.storage.control import control
@@ -23,6 +22,7 @@ from marin_resources.storage.files import remove
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.walk import THREADS, Found, found_at, walk
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Status
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,14 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.output import Output, Status, identity_of
-from marin_resources.partition_key import key_of
-from marin_resources.record import Record
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import is_local, join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Output, Status, identity_of
+from marin_resources.types.partition_key import key_of
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 THREADS = 32
 DIGITS = 6

@@ -11,12 +11,12 @@ import logging
 import threading
 import time
 
-from marin_resources.output import Holder
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 from marin_resources.storage.lease import text as lease_text
 from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError, LeaseObserver
+from marin_resources.types.output import Holder
 
 log = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ import os
 import threading
 import time
 
-from marin_resources.output import Holder
 from marin_resources.storage.control.disk import open_regular
 from marin_resources.storage.lease import text as lease_text
 from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError, LeaseObserver
 from marin_resources.storage.lease.text import ttl_s
 from marin_resources.storage.paths import absolute
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Holder
+from marin_resources.types.versioned_json import ControlFileError
 
 ACQUIRE_PATIENCE_S = 0.5
 """Time limit of an acquisition that waits for a reader: reading the holder takes a shared lock for a moment."""

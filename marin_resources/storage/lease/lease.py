@@ -11,12 +11,12 @@ import os
 import uuid
 from datetime import UTC, datetime
 
-from marin_resources.output import Holder
 from marin_resources.storage.lease.bucket import acquire_in_bucket, bucket_holder, remove_released
 from marin_resources.storage.lease.disk import acquire_on_disk, disk_holder
 from marin_resources.storage.lease.protocol import Lease
 from marin_resources.storage.lease.text import ttl_s
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Holder
 
 NAME = ".executor_status.lock"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from marin_resources.errors import MarinError
-from marin_resources.output import Holder
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Holder
 
 
 class LeaseLostError(MarinError):

@@ -13,9 +13,9 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
-from marin_resources.output import Holder
-from marin_resources.settings import SettingError
-from marin_resources.versioned_json import MAX_DEPTH, is_deeper
+from marin_resources.configuration.settings import SettingError
+from marin_resources.types.output import Holder
+from marin_resources.types.versioned_json import MAX_DEPTH, is_deeper
 
 TTL_S = 90.0
 """Seconds without a renewal after which a lease may be taken over: Marin's HEARTBEAT_TIMEOUT. Our leases carry their

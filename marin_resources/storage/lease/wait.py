@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from marin_resources.output import Holder
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
+from marin_resources.types.output import Holder
 
 POLL_S = 1.0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from marin_resources.output import Holder
+from marin_resources.types.output import Holder
 
 
 class LeaseWatch:

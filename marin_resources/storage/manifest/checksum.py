@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
     import fsspec

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from marin_resources.storage.disk import describe_type
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.disk import describe_type
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.manifest.checksum import stored_checksum
 from marin_resources.storage.paths import is_local
 

@@ -16,14 +16,14 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.control import control
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import CRC32C, MD5, read_checksum
 from marin_resources.storage.manifest.largest_first import map_largest_first, read_threads
 from marin_resources.storage.manifest.listing import EMPTY_FOLDER, Listed, is_control, list_output
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, VersionedJson
+from marin_resources.types.errors import MarinError
+from marin_resources.types.versioned_json import ControlFileError, VersionedJson
 
 if TYPE_CHECKING:
     import fsspec

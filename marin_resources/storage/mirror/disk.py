@@ -14,8 +14,8 @@ from functools import cache
 from typing import IO
 
 from marin_resources.storage.control.disk import locked
-from marin_resources.storage.disk import remove_dead_temporaries, temporary_beside
 from marin_resources.storage.files import write_json
+from marin_resources.storage.filesystems.disk import remove_dead_temporaries, temporary_beside
 from marin_resources.storage.manifest.checksum import CRC32C
 from marin_resources.storage.mirror.protocol import (
     FileCopy,
@@ -26,7 +26,7 @@ from marin_resources.storage.mirror.protocol import (
     damaged,
     is_own,
 )
-from marin_resources.versioned_json import VersionedJson
+from marin_resources.types.versioned_json import VersionedJson
 
 NOTE = VersionedJson(kind="note of a copy", newest=1, error=MirrorError)
 CHUNK_BYTES = 8 * 1024**2

@@ -6,7 +6,7 @@ from typing import Any
 
 from fsspec.spec import AbstractBufferedFile
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.mirror.choose import Choice
 from marin_resources.storage.mirror.fetch import fetch, read_part
 from marin_resources.storage.mirror.protocol import SCHEME, changed

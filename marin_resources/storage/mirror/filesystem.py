@@ -17,7 +17,7 @@ from typing import Any
 import fsspec
 from fsspec.spec import AbstractFileSystem
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.mirror.choose import Choice, choose, not_found
 from marin_resources.storage.mirror.disk import DiskStore, note_path, read_notes
 from marin_resources.storage.mirror.fetch import fetch, read_part

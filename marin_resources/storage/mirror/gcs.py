@@ -14,8 +14,8 @@ from typing import Any
 
 from marin_resources.storage.control.gcs import ABSENT, UNAVAILABLE, object_at
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.disk import TEMPORARY_SUFFIX
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.disk import TEMPORARY_SUFFIX
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.mirror.protocol import (
     COPY_ID,
     GENERATION,

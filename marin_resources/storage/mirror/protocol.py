@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 PROTOCOL = "mirror"
 SCHEME = PROTOCOL + "://"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.mirror.protocol import Store
 from marin_resources.storage.paths import StoreKind, kind_of
 

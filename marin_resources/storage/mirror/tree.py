@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.mirror.choose import Choice, choose, look_up, not_found
@@ -26,6 +25,7 @@ from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.transfer.budget import Transfer, TransferBudgetError, current_budget
 from marin_resources.storage.transfer.regions import Region, Regions, declared_regions
+from marin_resources.types.output import Status
 
 COPIES_AT_ONCE = 16
 Listing = Mapping[str, Stored]

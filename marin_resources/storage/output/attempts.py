@@ -17,7 +17,7 @@ from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import names_in, remove
 from marin_resources.storage.output.commit import read_commit
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, VersionedJson
 
 FOLDER = ".marin/attempts"
 FORMAT_VERSION = 1

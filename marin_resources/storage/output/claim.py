@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from marin_resources.output import Output
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.commit import Commit
 from marin_resources.storage.upload.writer import Writer
+from marin_resources.types.output import Output
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,15 +18,15 @@ import enum
 import json
 from dataclasses import dataclass
 
-from marin_resources.output import Status
-from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.manifest.manifest import FORMAT_VERSION, NAME, Manifest
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, VersionedJson
+from marin_resources.types.output import Status
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError, VersionedJson
 
 
 class CommitError(ControlFileError):

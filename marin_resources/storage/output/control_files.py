@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.output import Observed
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.text import UNREADABLE
 from marin_resources.storage.manifest import manifest
@@ -23,7 +22,8 @@ from marin_resources.storage.output.notes import job_notes
 from marin_resources.storage.output.verification import Finding, Problem
 from marin_resources.storage.paths import join
 from marin_resources.storage.transfer import transfer_log_files as ledger_files
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Observed
+from marin_resources.types.versioned_json import ControlFileError
 
 NUMBERED = re.compile(rf"({re.escape(attempts.FOLDER)}|{re.escape(job_notes.FOLDER)})/([0-9]+)\.json")
 

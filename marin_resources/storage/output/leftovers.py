@@ -10,18 +10,18 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from marin_resources.errors import MarinError
-from marin_resources.places import is_same, is_within
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.control.disk import locked
 from marin_resources.storage.control.protocol import ConflictError
-from marin_resources.storage.disk import TEMPORARY_SUFFIX
 from marin_resources.storage.files import StoredFile, move, remove, stored_files
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.disk import TEMPORARY_SUFFIX
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output import record, status
 from marin_resources.storage.paths import absolute, is_local, join
+from marin_resources.types.errors import MarinError
+from marin_resources.types.places import is_same, is_within
 
 SHARDS = ".marin/shards"
 """The notes of finished shards belong to the data; everything else in `.marin` stays."""

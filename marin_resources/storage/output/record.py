@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 
-from marin_resources.output import Match, Output, identity_of
-from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, VersionedJson
+from marin_resources.types.output import Match, Output, identity_of
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError, VersionedJson
 
 NAME = ".executor_info"
 FORMAT_VERSION = 1

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from marin_resources.output import Observed, Output, Status
-from marin_resources.record import Record
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.lease import lease
@@ -18,6 +16,8 @@ from marin_resources.storage.output import commit, record, status
 from marin_resources.storage.output.commit import Commit
 from marin_resources.storage.output.leftovers import StoreError
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Observed, Output, Status
+from marin_resources.types.record import Record
 
 NAMES = (status.NAME, record.NAME, commit.NAME)
 """The status is withdrawn first and written last: readers go by it."""

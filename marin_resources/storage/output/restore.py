@@ -10,8 +10,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from marin_resources.output import Status
-from marin_resources.places import relative_to
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseHeldError
 from marin_resources.storage.lease.watch import LeaseWatch
@@ -20,6 +18,8 @@ from marin_resources.storage.output.commit import State
 from marin_resources.storage.output.notes.collection import read_collected, remove_collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import is_local
+from marin_resources.types.output import Status
+from marin_resources.types.places import relative_to
 
 THREADS = 32
 POLL_S = 0.2

@@ -6,8 +6,8 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from marin_resources.output import Match, Observed, Output, Status, describe_adopted
 from marin_resources.storage.output.store import Store, other_version_message
+from marin_resources.types.output import Match, Observed, Output, Status, describe_adopted
 
 
 class State(enum.StrEnum):

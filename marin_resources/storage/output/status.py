@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Status
+from marin_resources.types.versioned_json import ControlFileError
 
 NAME = ".executor_status"
 

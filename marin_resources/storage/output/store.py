@@ -21,12 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from marin_resources.errors import MarinError
-from marin_resources.output import Match, Observed, Output, Status
-from marin_resources.partition_key import key_of
-from marin_resources.places import is_same, is_within
-from marin_resources.record import Record
-from marin_resources.settings import normalize_prefix
+from marin_resources.configuration.settings import normalize_prefix
 from marin_resources.storage import fault_points
 from marin_resources.storage.completion import markers as marks
 from marin_resources.storage.completion import partition_markers as done_partitions
@@ -52,7 +47,12 @@ from marin_resources.storage.output.leftovers import (
 )
 from marin_resources.storage.output.notes import active_attempts as live
 from marin_resources.storage.paths import is_local, join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.errors import MarinError
+from marin_resources.types.output import Match, Observed, Output, Status
+from marin_resources.types.partition_key import key_of
+from marin_resources.types.places import is_same, is_within
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 LOOK_THREADS = 32
 OVERTAKEN_TRIES = 5

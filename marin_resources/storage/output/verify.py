@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from marin_resources.output import Status
-from marin_resources.record import Record
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.manifest.bytes_progress import BytesProgress
 from marin_resources.storage.manifest.checksum import ChecksumError, algorithm_of, read_checksum
@@ -40,7 +38,9 @@ from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import NAME as STATUS
 from marin_resources.storage.output.verification import Finding, Problem, Verification
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Status
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 if TYPE_CHECKING:
     import fsspec

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 
 BUDGET_GB = "MARIN_MIRROR_BUDGET_GB"
 DEFAULT_BUDGET_GB = 10.0

@@ -22,13 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from marin_resources.errors import MarinError
-from marin_resources.process import start_time_s
+from marin_resources.host.process import start_time_s
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.transfer.account import BUDGET_GB, GB_BYTES, Account, current_account, default_budget_bytes
 from marin_resources.storage.transfer.transfer_log import Decision, Ledger, Moved, Owner, Reservation
 from marin_resources.storage.transfer.transfer_log_files import LedgerInFile, LedgerInMemory, LedgerStore
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.errors import MarinError
+from marin_resources.types.versioned_json import ControlFileError
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PID_NAMESPACE = "/proc/self/ns/pid"

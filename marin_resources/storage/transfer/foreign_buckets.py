@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 from marin_resources.storage.transfer.locations import BucketUnreadableError, is_in, location_of
 

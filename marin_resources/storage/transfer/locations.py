@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 
 MULTI_REGIONS = {"us": ("us-",), "eu": ("europe-",), "asia": ("asia-",)}
 """Location of a bucket -> how the names of regions begin, between which and it Google charges nothing or little

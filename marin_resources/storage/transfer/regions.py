@@ -16,9 +16,9 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from marin_resources.places import is_same, is_within, relative_to
-from marin_resources.settings import SettingError, default_prefix, normalize_prefix
+from marin_resources.configuration.settings import SettingError, default_prefix, normalize_prefix
 from marin_resources.storage.paths import StoreKind, is_local, kind_of, without_scheme
+from marin_resources.types.places import is_same, is_within, relative_to
 
 PREFIXES, REGION, PRICES = "MARIN_MIRROR_PREFIXES", "MARIN_REGION", "MARIN_MIRROR_PRICES"
 UNDECLARED = "local"

@@ -13,7 +13,7 @@ import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FORMAT_VERSION = 1
 SHAPE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.upload.protocol import Body
 
 PART_BYTES = 8 * 1024**2

@@ -14,7 +14,7 @@ import aiohttp
 from botocore.exceptions import BotoCoreError
 
 from marin_resources.storage import fault_points
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.upload.protocol import Body
 from marin_resources.storage.upload.writer import stamp
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.writer import Writer, writer_of
 

@@ -13,7 +13,7 @@ import mimetypes
 from typing import IO
 
 from marin_resources.storage.control.protocol import UnavailableError
-from marin_resources.storage.disk import already_exists
+from marin_resources.storage.filesystems.disk import already_exists
 from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.protocol import Body, Target
 from marin_resources.storage.upload.writer import require_lease

@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.control import control
 from marin_resources.storage.files import names_in
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/usage"
 """Folder below the prefix."""

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from marin_resources.accelerators.catalogue import find_generation, find_gpu_type, near_devices
-from marin_resources.hardware import pool_name
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
+from marin_resources.hardware.catalogue import find_generation, find_gpu_type, near_devices
+from marin_resources.hardware.resources import pool_name
 
 VARIABLE = "MARIN_DEVICE_PRICES"
 ITEM = re.compile(r"(?P<device>[^=@]+)=(?P<dollars>[^=@]+)@(?P<on>[^=@]+)")

@@ -7,9 +7,9 @@ import uuid
 
 from ray_cluster import Cluster
 
-from marin_resources.output import Output
 from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
+from marin_resources.types.output import Output
 from marin_resources.wire.outcome import End
 from marin_resources.wire.task import Task
 

@@ -8,13 +8,13 @@ from toy_steps import toy
 
 from marin_assets import expect
 from marin_assets.assets.checks import check_results
-from marin_resources.output import Observed, Output
-from marin_resources.record import Record
 from marin_resources.storage.files import remove, remove_folder, write_bytes
 from marin_resources.storage.manifest.manifest import NAME
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Observed, Output
+from marin_resources.types.record import Record
 
 
 @pytest.fixture

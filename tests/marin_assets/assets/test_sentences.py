@@ -10,9 +10,9 @@ from toy_steps import toy
 
 from marin_assets.assets.runs.run import run_graph
 from marin_assets.step.graph import build_graph
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.local.backend import LocalBackend
 from marin_resources.storage.transfer.budget import TransferBudgetError
+from marin_resources.types.errors import MarinError
 
 pytestmark = pytest.mark.usefixtures("shared_ray")
 

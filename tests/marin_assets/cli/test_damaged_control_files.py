@@ -31,7 +31,6 @@ from marin_assets.assets.metadata.materialization import materialization_metadat
 from marin_assets.cli.main import main
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.dagster_fixes.console import failure_sentence
-from marin_resources.errors import MarinError
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
 from marin_resources.ray_tpu.local.backend import Handle, LocalBackend
 from marin_resources.storage.control.control import put
@@ -41,6 +40,7 @@ from marin_resources.storage.output.notes.job_notes import JobNote, Submitter, c
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.transfer.transfer_log import Ledger, Moved
+from marin_resources.types.errors import MarinError
 from marin_resources.wire.task import Task
 
 EVERYWHERE = [(file, kind) for file in damage.FILES for kind in damage.DAMAGES if (file, kind) != ("lease", "newer")]

@@ -10,8 +10,8 @@ from importlib.metadata import version
 import pytest
 
 from marin_assets.cli.verbs import verify
-from marin_resources.errors import InvalidInputError, MarinError
 from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.types.errors import InvalidInputError, MarinError
 
 Marin = Callable[..., tuple[int, str, str]]
 

@@ -25,7 +25,7 @@ from marin_assets.documents.attributes import KEPT, Verdict, write_attributes
 from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.disk_listing import SpecialFileError
+from marin_resources.storage.filesystems.disk_listing import SpecialFileError
 
 LINES = b"".join(b'{"id": "%d", "text": "%s"}\n' % (n, b"word " * n) for n in range(300))
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

@@ -10,9 +10,9 @@ from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.drift.drift import Drift, Kind
-from marin_resources.output import Holder, Match, Observed, Output, Status
 from marin_resources.ray_tpu.requirements import MissingRequirement
-from marin_resources.record import Record
+from marin_resources.types.output import Holder, Match, Observed, Output, Status
+from marin_resources.types.record import Record
 
 HOLDER = Holder(owner="o", host="tpu-7", pid=12, run_id="abc", since="2026-01-01T00:00:00+00:00")
 

@@ -19,12 +19,12 @@ from marin_assets.plan.sites.inputs import external_names, mirrored_names, parts
 from marin_assets.plan.sites.needs import needs_of
 from marin_assets.plan.sites.readers import needs_of_readers
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_resources.hardware import cpu, tpu
-from marin_resources.output import Observed
+from marin_resources.hardware.resources import cpu, tpu
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.site import Move, NoSiteError, Site
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,8 @@ from marin_assets.step.values import (
     this_output_path,
     versioned,
 )
-from marin_resources.output import below
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import below
 from marin_resources.wire.config_json import EncodeError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from marin_assets.step.step import Step
 from marin_assets.step.values import THIS_OUTPUT_PATH, ConfigError, InputName, this_partition, versioned
-from marin_resources.hardware import cpu
+from marin_resources.hardware.resources import cpu
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,7 @@ def test_an_unversioned_field_never_enters() -> None:
 
 
 def test_what_else_a_step_has_never_enters() -> None:
-    from marin_resources.hardware import cpu
+    from marin_resources.hardware.resources import cpu
 
     plain = step(x=versioned(1))
     dressed = dataclasses.replace(

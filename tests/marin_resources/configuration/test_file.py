@@ -13,7 +13,7 @@ from running import ROOT
 
 from marin_resources.configuration.check import load_settings
 from marin_resources.configuration.file import load_file, source_of
-from marin_resources.settings import SettingError, default_prefix
+from marin_resources.configuration.settings import SettingError, default_prefix
 from marin_resources.storage.lease.text import ttl_s
 
 BIN = Path(sys.executable).parent

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from marin_resources.configuration.check import check_settings, load_settings
+from marin_resources.configuration.settings import SettingError, project_root
 from marin_resources.configuration.table import BY_NAME, SETTINGS, Setting
 from marin_resources.doctor.variables import INTERNAL
-from marin_resources.settings import SettingError, project_root
 
 ROOT = project_root()
 SAMPLES: dict[str, tuple[str, str, str]] = {

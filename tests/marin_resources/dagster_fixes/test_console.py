@@ -6,10 +6,10 @@ import dagster as dg
 import pytest
 from running import run_job
 
+from marin_resources.configuration.settings import SettingError
 from marin_resources.dagster_fixes.captured_output import threads_for_tails
 from marin_resources.dagster_fixes.console import FORMAT_VARIABLE, short_console
 from marin_resources.orchestrator.executor import marin_executor
-from marin_resources.settings import SettingError
 
 
 @dg.asset

@@ -19,9 +19,9 @@ from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.test_utils import create_run_for_test
 
+from marin_resources.configuration.settings import project_root
 from marin_resources.dagster_fixes import databases
 from marin_resources.dagster_fixes.databases import State, ensure_database, open_instance, state_of
-from marin_resources.settings import project_root
 
 LAST_STAMP_OF_OLD = "5771160a95ad"
 
@@ -124,7 +124,7 @@ from pathlib import Path
 import alembic.command, dagster as dg
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from marin_resources.dagster_fixes.databases import open_instance
-from marin_resources.settings import ensure_dagster_home, project_root
+from marin_resources.configuration.settings import ensure_dagster_home, project_root
 
 def start(home, gate, through_yaml):
     pid = os.fork()

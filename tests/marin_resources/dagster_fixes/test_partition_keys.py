@@ -10,7 +10,7 @@ import pytest
 from dagster_homes import deployed_instance, instance_at, laptop_home
 from postgres_server import postgres
 
-from marin_resources.partition_key import PartitionKeyError
+from marin_resources.types.partition_key import PartitionKeyError
 
 
 @pytest.fixture(params=["SQLite", pytest.param("Postgres", marks=pytest.mark.long)])

@@ -29,7 +29,7 @@ from marin_resources.dagster_fixes.run_launcher import (
     process_tag,
     terminal_tag,
 )
-from marin_resources.process import start_time_s, this_process
+from marin_resources.host.process import start_time_s, this_process
 from marin_resources.ray_tpu.cluster.local.head import free_ports
 
 RunOf = Callable[..., dg.DagsterRun]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from marin_resources.doctor.examine import examine
 from marin_resources.doctor.finding import Finding, State, ok
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 
 def test_a_look_that_fails_or_hangs_is_a_finding_and_the_others_are_taken() -> None:

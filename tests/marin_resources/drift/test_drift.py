@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from marin_resources.drift.drift import Drift, Kind, describe, find_drift, not_recorded, without_plumbing
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 
 SOURCE = {"function": "m:f", "digest": "d", "files_digest": "b", "modules": {"m": "1", "n": "2"}}
 ENVIRONMENT = {"lock_digest": "aa", "python": "3.11.7", "platform": "Linux"}
@@ -92,21 +92,23 @@ def test_another_function_is_drift_of_its_own_kind() -> None:
 
 
 def test_the_plumbing_is_one_sentence_and_no_line_in_a_log() -> None:
-    plumbing = {"marin_resources.storage.files": "5", "marin_resources.settings": "6"}
+    plumbing = {"marin_resources.storage.files": "5", "marin_resources.configuration.settings": "6"}
     now = changed(RECORD, source_digest={"modules": {**SOURCE["modules"], **plumbing}})  # type: ignore[dict-item]
     found = find_drift(of(RECORD), of(now), {})
     assert [d.sentence() for d in found] == [
-        "The plumbing changed: 'marin_resources.settings' and 'marin_resources.storage.files'."
+        "The plumbing changed: 'marin_resources.configuration.settings' and 'marin_resources.storage.files'."
     ]
     assert (without_plumbing(found), describe(found)) == ((), "")
 
 
 def test_the_plumbing_is_compared_by_module_beside_what_the_function_uses() -> None:
     used = {"used": {"m": "1"}, "used_format": 1}
-    record = changed(RECORD, source_digest={**used, "modules": {"m": "1", "marin_resources.settings": "2"}})
-    now = changed(RECORD, source_digest={**used, "modules": {"m": "9", "marin_resources.settings": "3"}})
+    record = changed(
+        RECORD, source_digest={**used, "modules": {"m": "1", "marin_resources.configuration.settings": "2"}}
+    )
+    now = changed(RECORD, source_digest={**used, "modules": {"m": "9", "marin_resources.configuration.settings": "3"}})
     found = find_drift(of(record), of(now), {})
-    assert [d.sentence() for d in found] == ["The plumbing changed: 'marin_resources.settings'."]
+    assert [d.sentence() for d in found] == ["The plumbing changed: 'marin_resources.configuration.settings'."]
 
 
 def test_an_input_of_other_content_is_drift_and_one_that_is_gone_is_not() -> None:

@@ -15,12 +15,12 @@ import pytest
 from marin_assets import Step, __version__
 from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.step.graph import build_graph
+from marin_resources.configuration.settings import project_root
 from marin_resources.drift import provenance as module
 from marin_resources.drift.provenance import provenance
-from marin_resources.settings import project_root
 from marin_resources.storage.output.store import Store
 
-OF_THIS_PROJECT = "marin_resources.settings:project_root"
+OF_THIS_PROJECT = "marin_resources.configuration.settings:project_root"
 SCRIPT = """
 from dataclasses import dataclass
 

@@ -10,7 +10,7 @@ import pytest
 from marin_resources.drift.drift import find_drift
 from marin_resources.drift.source_digest import read_source, source_now
 from marin_resources.drift.source_modules import Module
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 
 MAIN = '''
 """An experiment."""

@@ -23,7 +23,6 @@ from marin_assets import InputName, Step, gpu
 from marin_assets.assets.body.request import build_request
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator.produce import Produced, ProduceError, RunCallbacks, produce
-from marin_resources.output import Status
 from marin_resources.ray_tpu.environment.extras import MissingRequirementError
 from marin_resources.ray_tpu.local.backend import LocalBackend
 from marin_resources.ray_tpu.ray_options import UnmeetableError
@@ -32,6 +31,7 @@ from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.output.notes.collection import remove_collected
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Status
 from marin_resources.wire.outcome import Outcome
 from marin_resources.wire.task import Task
 

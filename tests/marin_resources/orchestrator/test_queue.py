@@ -15,9 +15,9 @@ from dagster_homes import new_home
 from running import definitions_of
 from toy_steps import toy
 
+from marin_resources.configuration.settings import project_root
 from marin_resources.dagster_fixes.run_attribution import TAG
-from marin_resources.hardware import Resources, cpu, gpu
-from marin_resources.settings import project_root
+from marin_resources.hardware.resources import Resources, cpu, gpu
 
 PROFILES = ("deploy/vm/dagster.yaml", "deploy/kubernetes/dagster.yaml")
 ABOUT_THE_QUEUE = ("concurrency", "run_coordinator")

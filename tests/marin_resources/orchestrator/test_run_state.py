@@ -8,7 +8,7 @@ import time
 import dagster as dg
 
 from marin_resources.orchestrator.run_state import RECENT_S, RunState, planned_states
-from marin_resources.output import Observed, Output
+from marin_resources.types.output import Observed, Output
 
 A, B = (Output(name=name, version="abc123", identity=name) for name in ("a", "b"))
 

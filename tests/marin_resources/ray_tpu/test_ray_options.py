@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from marin_resources.hardware import GIB, Resources, cpu, gpu, tpu
+from marin_resources.hardware.resources import GIB, Resources, cpu, gpu, tpu
 from marin_resources.ray_tpu.ray_options import UnmeetableError, ray_options, refuse_unmeetable
 
 

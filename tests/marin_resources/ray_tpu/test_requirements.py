@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from marin_resources.hardware import cpu, gpu
+from marin_resources.hardware.resources import cpu, gpu
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_lacks
 
 

@@ -25,7 +25,7 @@ from marin_resources.storage.files import (
     write_bytes,
     write_json,
 )
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, join, kind_of
 
 ODD_NAMES = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 from marin_resources.wire.reference import UnimportableError, add_import_paths, import_paths, load, reference_to
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from fake_google.compute import ROOT
 from fake_google.refusals import RefusalError, exists, not_in_this_state
 from fake_google.world import Json, World
-from marin_resources.accelerators.catalogue import SliceType, find_slice_type
+from marin_resources.hardware.catalogue import SliceType, find_slice_type
 
 NODE_ID = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 HOLDS_NOTHING = ("ACCEPTED", "WAITING_FOR_RESOURCES", "FAILED", "SUSPENDED")

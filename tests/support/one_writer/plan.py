@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 
 TTLS_S = {"gs": 1.0, "s3": 2.5}
 """How long leases live, by the kind of store. A claim takes 5 ms of two cores' time on a disk, 0.1 s against the

@@ -19,14 +19,14 @@ from typing import Any
 import google_crc32c
 from record_fields import fields_of_record
 
-from marin_resources.output import Output, Status
-from marin_resources.record import Record
 from marin_resources.storage.manifest.checksum import MD5
 from marin_resources.storage.manifest.manifest import Manifest, take_manifest
 from marin_resources.storage.output import record
 from marin_resources.storage.output.commit import Commit, State, read_commit
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import is_local
+from marin_resources.types.output import Output, Status
+from marin_resources.types.record import Record
 from one_writer import plan
 from one_writer.journal import Line, read_journal
 

@@ -8,7 +8,6 @@ import signal
 import time
 from dataclasses import dataclass
 
-from marin_resources.output import Holder, Output
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import exists, write_bytes
 from marin_resources.storage.lease import lease
@@ -19,6 +18,7 @@ from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.upload.writer import writing_as
+from marin_resources.types.output import Holder, Output
 from one_writer import plan
 from one_writer.faults import Faults
 from one_writer.journal import Journal

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from marin_assets.cli.verbs.cluster.support.connection import add_cluster, call_cluster, settings_from, user_at_host
 from marin_assets.run.output import print_line, print_stderr
-from marin_resources.durations import readable_duration
+from marin_resources.types.durations import readable_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.cli.verbs.cluster.support.carrier_steps import list_with_steps
 from marin_assets.cli.verbs.cluster.support.connection import add_cluster, call_cluster, settings_from
 from marin_assets.run.output import print_line, print_stderr
-from marin_resources.durations import readable_duration
+from marin_resources.types.durations import readable_duration
 
 if TYPE_CHECKING:
-    from marin_resources.durations import readable_duration
+    from marin_resources.types.durations import readable_duration
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
 
 COLUMNS = ("job", "state", "step", "attempt", "who", "since", "duration")

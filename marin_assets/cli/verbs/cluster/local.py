@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from marin_assets.run.options import OptionError
-    from marin_resources.hardware import ResourceError
+    from marin_resources.hardware.resources import ResourceError
     from marin_resources.ray_tpu.cluster.local.local_cluster import LocalClusterError
 
     if options.cpus is not None and (options.what != "up" or options.cpus < 1):

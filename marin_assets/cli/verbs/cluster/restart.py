@@ -18,7 +18,7 @@ from marin_assets.cli.verbs.cluster.support.commands import call, ray, rendered_
 from marin_assets.cli.verbs.cluster.support.connection import call_cluster
 from marin_assets.run.options import FailedError, OptionError
 from marin_assets.run.output import print_line, print_stderr
-from marin_resources.settings import default_prefix
+from marin_resources.configuration.settings import default_prefix
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
@@ -132,7 +132,7 @@ def _submit_again(path: str, settings: ClusterSettings) -> int:
     from marin_resources.ray_tpu.cluster.restart.submit_again import Fate, SameHeadError, submit_again
     from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
     from marin_resources.storage.control.protocol import UnavailableError
-    from marin_resources.versioned_json import ControlFileError
+    from marin_resources.types.versioned_json import ControlFileError
 
     retry = RetryWhileUnreachable(settings.address, HEAD_TIMEOUT_S, print_stderr)
 

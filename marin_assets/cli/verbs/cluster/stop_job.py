@@ -21,7 +21,7 @@ from marin_assets.cli.verbs.cluster.support.connection import (
     user_at_host,
 )
 from marin_assets.run.output import print_line, print_stderr
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.cli.verbs.cluster.support.connection import add_cluster, call_cluster, settings_from, user_at_host
 from marin_assets.run.options import OptionError, OptionParser
 from marin_assets.run.output import print_line, print_stderr
-from marin_resources.settings import SettingError, default_prefix
+from marin_resources.configuration.settings import SettingError, default_prefix
 from marin_resources.storage.control.control import require_reachable
 
 if TYPE_CHECKING:

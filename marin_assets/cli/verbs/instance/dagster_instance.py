@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marin_resources.settings import SettingError, dagster_home, ensure_dagster_home
+from marin_resources.configuration.settings import SettingError, dagster_home, ensure_dagster_home
 
 if TYPE_CHECKING:
     import dagster as dg

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from marin_assets.cli.verbs.instance.dagster_instance import in_sentences, opened_instance
 from marin_assets.run.output import print_line
-from marin_resources.settings import dagster_home
+from marin_resources.configuration.settings import dagster_home
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

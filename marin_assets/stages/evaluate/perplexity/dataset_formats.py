@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 STEM = re.compile(r"^(?:val|test|validation)_|[_-]?\d{6,8}(?:to\d{6,8})?$")
 """The parts of a file's name around its domain: the split in front, and dates at the end."""

@@ -8,7 +8,7 @@ from functools import cache
 
 from marin_assets.stages.filter.words.fast import FastSplitter
 from marin_assets.stages.filter.words.splitter import Splitter
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 __all__ = ["SplitterError", "splitter_named"]
 

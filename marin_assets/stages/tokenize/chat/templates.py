@@ -10,7 +10,7 @@ from typing import Any
 
 from marin_assets.stages.tokenize.chat.messages import ASSISTANT, Messages, NotAChat, is_learnt
 from marin_assets.step.values import versioned
-from marin_resources.errors import MarinError
+from marin_resources.types.errors import MarinError
 
 _NEWLINE = "{{ '\\n' }}"  # a newline after a block would be trimmed
 _EACH = "{{ bos_token }}{% for message in messages %}"

@@ -23,7 +23,7 @@ from marin_assets.stages.train.exports import export_path, is_complete, mark_com
 from marin_assets.stages.train.levanter_run.checkpointer import due_now
 from marin_assets.stages.train.levanter_run.export import Export
 from marin_assets.stages.train.metrics.metrics import UNTRAINED_STEP
-from marin_resources.progress import checkpoint_requested, report_resumed, report_step
+from marin_resources.step_api.progress import checkpoint_requested, report_resumed, report_step
 from marin_resources.storage.paths import join
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from jax.experimental import multihost_utils
 from levanter.utils.jax_utils import local_cpu_mesh
 
 from marin_assets.stages.train.errors import TrainError
-from marin_resources.hosts import ACCELERATOR, coordinator_address, host_count, host_index
+from marin_resources.step_api.hosts import ACCELERATOR, coordinator_address, host_count, host_index
 
 START_TIMEOUT_S = 300
 """Time limit of host 0's wait for the others: they import jax on busy machines."""

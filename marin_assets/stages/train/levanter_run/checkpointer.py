@@ -17,7 +17,7 @@ import jax
 from levanter.checkpoint import Checkpointer, CheckpointerConfig
 
 from marin_assets.stages.train.checkpoints import outdated, remove_checkpoint
-from marin_resources.progress import report_checkpoint
+from marin_resources.step_api.progress import report_checkpoint
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from marin_assets.stages.train.levanter_run.export import Export
 from marin_assets.stages.train.levanter_run.initial_weights import first_model
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.specs.start import FromHuggingFace
-from marin_resources.hosts import host_index
+from marin_resources.step_api.hosts import host_index
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.paths import join
 

@@ -21,7 +21,7 @@ from marin_assets.stages.train.metrics.metrics import (
     Progress,
     numbers_to_keep,
 )
-from marin_resources.progress import report_numbers
+from marin_resources.step_api.progress import report_numbers
 
 LOG_LEVELS = {
     # It warns that a cache does not name the tokenizer's path. Ours name its digest, which check_inputs compares.

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from marin_resources.configuration.settings import SettingError
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.settings import SettingError
 
 TOKEN_ADVICE = (
     "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to a file with the token (or RAY_AUTH_TOKEN to the token)"
@@ -144,7 +144,7 @@ def _from_file(path: str) -> Token:
 
 def _from_secret_manager(resource: str) -> Token:
     # late, for its weight: few clusters keep their token there
-    from marin_resources.secret_manager import SecretError, access_secret
+    from marin_resources.configuration.secret_manager import SecretError, access_secret
 
     got_s, token = _SECRETS.get(resource, (-math.inf, None))
     if token is not None and time.monotonic() - got_s < SECRET_TTL_S:

@@ -26,7 +26,7 @@ from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.notes.job_notes import Carrier, Submitter, is_closed
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 GATHER_S = 0.02
 """Time for which a message waits for others to the same carrier."""

@@ -12,11 +12,11 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from marin_resources.errors import MarinError
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.errors import MarinError
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/carriers"
 """Below the prefix."""

@@ -11,7 +11,7 @@ from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, Load, loads_of
 from marin_resources.ray_tpu.cluster.monitor.shared_read import SharedRead
 from marin_resources.storage.output.attempts import has_begun
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 MAX_AGE_S = 15.0
 """All steps of a run that wait share what is read of the queue."""

@@ -15,7 +15,7 @@ from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import has_begun
 from marin_resources.storage.output.notes.job_notes import JobNote, read_note
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 NAME = "steps.json"
 CARRIER = "marin/carrier"

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from marin_resources.configuration.settings import project_root
 from marin_resources.ray_tpu.cluster.code.kept import keep
 from marin_resources.ray_tpu.cluster.code.package import CodeError, Package, package_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
-from marin_resources.settings import project_root
 from marin_resources.wire.reference import import_paths
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from pathspec import GitIgnoreSpec
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 
 IGNORE_FILES = (".gitignore", ".rayignore")
 """Honoured in every folder. A file is left out if any of them excludes it: a rule below cannot include it again."""

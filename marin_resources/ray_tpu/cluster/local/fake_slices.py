@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 
 import psutil
 
-from marin_resources.hardware import slice_type
+from marin_resources.hardware.resources import slice_type
 from marin_resources.ray_tpu.cluster.local.head import (
     POLL_S,
     START_TIMEOUT_S,

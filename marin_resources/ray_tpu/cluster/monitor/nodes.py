@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.api.jobs_api import connect
 from marin_resources.ray_tpu.cluster.monitor.shared_read import SharedRead
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 
 FIRST_REPORT_S, REPORT_INTERVAL_S = 5.0, 60.0

@@ -18,7 +18,7 @@ from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
 from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, steps_of
 from marin_resources.storage.control import control
 from marin_resources.storage.output.notes.job_notes import note_path
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FORMAT_VERSION = 1
 CPUS, MEMORY = "marin/cpus", "marin/memory_bytes"

@@ -13,7 +13,6 @@ import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from marin_resources.errors import MarinError
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
 from marin_resources.ray_tpu.cluster.code.kept import read_kept
 from marin_resources.ray_tpu.cluster.code.python import python_for
@@ -29,7 +28,8 @@ from marin_resources.storage.output.attempts import has_begun
 from marin_resources.storage.output.notes import job_notes
 from marin_resources.storage.output.notes.job_notes import JobNote, Submitter
 from marin_resources.storage.output.store import Store
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.errors import MarinError
+from marin_resources.types.versioned_json import ControlFileError
 
 RESTARTED = "its cluster was restarted"
 

@@ -16,14 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from marin_resources.output import Holder
-from marin_resources.places import is_within, relative_to
 from marin_resources.storage.control import control
 from marin_resources.storage.files import exists, names_in, remove
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.text import UNREADABLE
 from marin_resources.storage.paths import is_local, join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.output import Holder
+from marin_resources.types.places import is_within, relative_to
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/live"
 """Folder below the prefix."""

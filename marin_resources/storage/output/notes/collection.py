@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from marin_resources.output import Observed, Output
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.files import names_below
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.output import Observed, Output
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FOLDER = ".marin/collected"
 """Folder below the prefix."""

@@ -21,11 +21,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_resources.hardware import Resources
-from marin_resources.record import Record
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import read_attempt
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 SUMS = ("wall_s", "cpu_s", "reserved_cpu_s", "device_s")
 

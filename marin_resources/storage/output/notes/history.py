@@ -11,9 +11,6 @@ import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
-from marin_resources.output import Status
-from marin_resources.places import relative_to
-from marin_resources.record import Record
 from marin_resources.storage.completion.markers import seconds_of
 from marin_resources.storage.control import control
 from marin_resources.storage.files import folders_in, names_in
@@ -21,7 +18,10 @@ from marin_resources.storage.output.commit import recorded
 from marin_resources.storage.output.record import RecordError, parse_record
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Status
+from marin_resources.types.places import relative_to
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
 
 FOLDER = ".marin/history"
 """Folder below the prefix."""

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from marin_resources.process import process_is_gone, this_process, user_name
+from marin_resources.host.process import process_is_gone, this_process, user_name
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.output.attempts import has_mark, latest_attempt
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 

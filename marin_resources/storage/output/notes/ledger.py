@@ -7,7 +7,8 @@
     goodput         kept_s over the sum of the four, between 0 and 1; None before any time was spent
     device_hours    hours of one GPU, or of one chip of a TPU, that the tries held; waiting holds none
 
-A function that reports no progress (`marin_resources.progress`) has no startup, and a failed try of it is lost whole.
+A function that reports no progress (`marin_resources.step_api.progress`) has no startup, and a failed try of it is lost
+whole.
 """
 
 from __future__ import annotations

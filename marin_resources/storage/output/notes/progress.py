@@ -14,7 +14,7 @@ from marin_resources.storage.control import control
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.attempts import FOLDER
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError, Required, VersionedJson
+from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
 
 FORMAT_VERSION = 1
 

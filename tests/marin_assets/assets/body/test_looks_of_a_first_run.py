@@ -16,8 +16,8 @@ from marin_assets import executor_main
 from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step
 from marin_resources.orchestrator import run_state
-from marin_resources.output import Observed, Output
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Observed, Output
 
 pytestmark = pytest.mark.usefixtures("shared_ray", "prefix", "dagster_home")
 Looks = Callable[[Step], Counter[str]]

@@ -8,14 +8,14 @@ import dagster as dg
 import pytest
 
 from marin_assets.assets.metadata.materialization import materialization_metadata
-from marin_resources.hardware import tpu
+from marin_resources.hardware.resources import tpu
 from marin_resources.orchestrator.produce import Produced
-from marin_resources.output import Observed
-from marin_resources.record import Record
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.mirror import local_path_of
 from marin_resources.storage.output.notes.cost import spent_of
 from marin_resources.storage.transfer.account import Account, charged_to
+from marin_resources.types.output import Observed
+from marin_resources.types.record import Record
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from marin_assets.assets.runs.run import RunResult, run_graph
 from marin_assets.catalog.experiments_folder import Experiments
 from marin_assets.step.graph import build_graph
 from marin_resources.dagster_fixes.run_launcher import is_in_terminal
-from marin_resources.location_job import ALL_ASSETS, LocationJob
 from marin_resources.storage.output.store import Store
+from marin_resources.types.location_job import ALL_ASSETS, LocationJob
 
 
 @pytest.fixture

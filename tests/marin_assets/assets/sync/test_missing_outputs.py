@@ -20,8 +20,8 @@ from marin_assets.assets.sync.differences import differences
 from marin_assets.assets.sync.missing_outputs import mark_missing
 from marin_assets.assets.sync.sync import report_unknown
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_resources.output import Output
 from marin_resources.storage.output.store import Claim, Store
+from marin_resources.types.output import Output
 
 KEYS = ("a", "b", "c")
 

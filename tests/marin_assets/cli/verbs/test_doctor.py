@@ -19,7 +19,7 @@ from stub_dashboard import StubDashboard, stub_dashboard
 from webhooks import SECRET, webhook_on_loopback
 
 from marin_assets.cli.main import main
-from marin_resources.settings import project_root
+from marin_resources.configuration.settings import project_root
 
 
 @dataclass

@@ -11,12 +11,12 @@ from location import Location
 
 from marin_assets.assets.runs.experiment_record import write_experiment
 from marin_assets.catalog.experiments_folder import Experiments, load_experiments
-from marin_resources.output import Output, identity_of
 from marin_resources.storage.collect.pins import list_pins
 from marin_resources.storage.files import exists, read_bytes, write_bytes
 from marin_resources.storage.output.notes.collection import list_collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output, identity_of
 
 Marin = Callable[..., tuple[int, str, str]]
 OLD = Output(name="toy/old", version="abc123", identity=identity_of({"name": "toy/old"}))

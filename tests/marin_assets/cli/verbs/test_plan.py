@@ -20,13 +20,13 @@ from marin_assets.plan.render.text import ONE_BY_ONE
 from marin_assets.run.force import withdraw_forced
 from marin_assets.run.run_plan import lines_of_reused
 from marin_assets.step.step import Step
+from marin_resources.configuration.settings import project_root
 from marin_resources.drift.drift import Drift
 from marin_resources.drift.drift import Kind as DriftKind
-from marin_resources.output import Observed
-from marin_resources.settings import project_root
 from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.files import remove, remove_folder, write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Observed
 
 Marin = Callable[..., tuple[int, str, str]]
 
@@ -142,7 +142,7 @@ def test_a_prefix_below_which_nothing_is_stored_is_named(
         "MARIN_PREFIX.\n"
     )
     assert marin(verb, "toy/database", *options, "--prefix", made.store.prefix)[2] == ""
-    monkeypatch.setattr("marin_resources.settings.project_root", lambda: Path("/none"))
+    monkeypatch.setattr("marin_resources.configuration.settings.project_root", lambda: Path("/none"))
     assert marin(verb, "toy/tokens", *options, "--prefix", "/none/outputs")[2] == ""
 
 

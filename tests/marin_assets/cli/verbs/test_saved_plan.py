@@ -14,8 +14,8 @@ from marin_assets.catalog.script import steps_of_script
 from marin_assets.plan.plan_file import FORMAT
 from marin_assets.step.graph import build_graph
 from marin_resources.drift import provenance
-from marin_resources.output import Output
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Output
 
 Marin = Callable[..., tuple[int, str, str]]
 
@@ -23,7 +23,7 @@ SCRIPT = """
 from dataclasses import dataclass
 from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, expect, output_path_of
 from marin_assets import static, this_partition, versioned
-from marin_resources.hardware import cpu
+from marin_resources.hardware.resources import cpu
 import reviewed_part
 
 

@@ -14,13 +14,13 @@ from marin_assets.inspection.cost.lines import gaps, lines_of
 from marin_assets.inspection.cost.sums import OutputCost, total_of
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
-from marin_resources.hardware import Resources, cpu, tpu
-from marin_resources.record import Record
+from marin_resources.hardware.resources import Resources, cpu, tpu
 from marin_resources.storage.files import remove_folder
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.notes.cost import spent_of
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.store import Store
+from marin_resources.types.record import Record
 
 
 @pytest.fixture

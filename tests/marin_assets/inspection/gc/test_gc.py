@@ -20,7 +20,6 @@ from marin_assets.inspection.gc.proposals import Choice, Proposals
 from marin_assets.inspection.gc.survey import Definitions, look
 from marin_assets.step.graph import build_graph
 from marin_assets.step.values import ConfigError
-from marin_resources.output import Output, identity_of
 from marin_resources.storage.collect.pins import Pin, write_pin
 from marin_resources.storage.collect.withdraw import Terms
 from marin_resources.storage.completion import packs
@@ -29,7 +28,8 @@ from marin_resources.storage.output.notes.collection import list_collected
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.usage.cost_estimate import PriceList
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Output, identity_of
+from marin_resources.types.versioned_json import ControlFileError
 
 NOTHING = Definitions(graph=build_graph([]), unknown=())
 ALL = Choice(keep_days=0)

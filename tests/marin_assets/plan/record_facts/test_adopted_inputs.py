@@ -29,12 +29,10 @@ from marin_assets.stages.report.records import parents_of, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.step.graph import Graph, Node, build_graph
-from marin_resources.hardware import tpu
-from marin_resources.output import Observed
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.fleet.choose import choose_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.site import NoSiteError
-from marin_resources.record import Record
 from marin_resources.storage.adoption.adopt import adopt
 from marin_resources.storage.adoption.records import records_at
 from marin_resources.storage.adoption.source import find_source
@@ -45,6 +43,8 @@ from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.output.attempts import latest_attempt
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verify import verify_output
+from marin_resources.types.output import Observed
+from marin_resources.types.record import Record
 from marin_resources.wire.config_json import decode, plain
 
 DATA = Step(name="hello/data", fn=make_numbers, config=NumbersConfig())

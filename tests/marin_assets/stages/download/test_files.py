@@ -23,7 +23,7 @@ from marin_assets.step.resolve import resolve
 from marin_assets.step.values import this_partition, unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError
 from marin_resources.storage.files import list_files, names_below, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, is_local, join, kind_of
 
 FILES = {"a.txt": b"alpha", "b/c.bin": bytes(range(256)) * 40_000, "b/d.txt": b""}

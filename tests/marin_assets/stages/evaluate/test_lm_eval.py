@@ -14,7 +14,7 @@ import pytest
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 
 QUESTIONS = 40
 pytestmark = pytest.mark.long  # imports and compiling: 7 s of CPU. The quickstart evaluates in `make test`

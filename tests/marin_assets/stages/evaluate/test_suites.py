@@ -16,7 +16,7 @@ from marin_assets.stages.evaluate.lm_eval_config import check_tasks
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.evaluate.task_data import MirrorError, files_of
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 from marin_resources.wire.config_json import decode, encode
 
 QUESTIONS = 12

@@ -22,7 +22,7 @@ from marin_assets.stages.generate.generate_from_documents import GenerateConfig,
 from marin_assets.stages.generate.template import Template, TemplateError
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import names_below, read_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 
 WINDOW = 64

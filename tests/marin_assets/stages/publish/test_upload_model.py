@@ -13,8 +13,8 @@ from model_hub import ModelHub, model_hub
 from marin_assets.stages.publish.model_card import model_card
 from marin_assets.stages.publish.upload_model import UploadError, UploadModelConfig, upload_model
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.record import Record
 from marin_resources.storage.output.record import write_record
+from marin_resources.types.record import Record
 
 FILES = {
     "config.json": b'{"model_type": "llama"}',

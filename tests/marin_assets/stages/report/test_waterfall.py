@@ -17,7 +17,7 @@ from marin_assets.stages.report.records import StepRecord, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.report.waterfall import chains, rejected_documents, rows_of
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.record import Record
+from marin_resources.types.record import Record
 
 DOCUMENTS = [Document(id=f"d{i}", text=f"{i} <b>words</b> and more " * (i + 1)) for i in range(10)]
 

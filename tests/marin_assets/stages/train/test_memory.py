@@ -18,7 +18,7 @@ from marin_assets.stages.train.specs.presets import model_preset
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, unwrap_versioned_value
-from marin_resources.hardware import Resources, gpu, tpu
+from marin_resources.hardware.resources import Resources, gpu, tpu
 
 MIXED = "p=f32,c=bfloat16"
 START = FromHuggingFace(path="m")

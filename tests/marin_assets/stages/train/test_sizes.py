@@ -14,7 +14,7 @@ from marin_assets.stages.train.sizes import preset_table, size_of
 from marin_assets.stages.train.specs.model import FAMILIES, ModelSpec
 from marin_assets.stages.train.specs.presets import LLAMA3_VOCABULARY, PRESETS, model_preset
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.hardware import Resources, cpu, gpu, tpu
+from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 
 PAGE = Path(__file__).parents[4] / "docs/reference/models.md"
 OF_EACH_FAMILY = {

@@ -19,7 +19,7 @@ from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFac
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import read_bytes, remove, stored_files, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import encode
 

@@ -21,10 +21,10 @@ from submitted_jobs import Submitted, submit
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.hardware import tpu
-from marin_resources.output import Output
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Output
 from marin_resources.wire.config_json import encode
 
 KIND = "v4-16"

@@ -17,7 +17,7 @@ from running import wait_until
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.hosts import ACCELERATOR, COORDINATOR, COUNT, INDEX
+from marin_resources.step_api.hosts import ACCELERATOR, COORDINATOR, COUNT, INDEX
 from marin_resources.wire.config_json import encode
 
 STEPS = 30

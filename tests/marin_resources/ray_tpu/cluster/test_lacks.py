@@ -8,7 +8,7 @@ import pytest
 from ray_cluster import Cluster
 
 from marin_assets import cpu, gpu
-from marin_resources.hardware import Resources
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.lacks import lacks_on
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from ray_cluster import Cluster
 
+from marin_resources.configuration.settings import SettingError
 from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
-from marin_resources.settings import SettingError
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,6 @@ class SecretServer:
 def secret_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecretServer]:
     server = SecretServer()
     monkeypatch.setenv("MARIN_SECRET_MANAGER_URL", server.url)
-    monkeypatch.setattr("marin_resources.secret_manager.PAUSE_S", 0.01)
+    monkeypatch.setattr("marin_resources.configuration.secret_manager.PAUSE_S", 0.01)
     yield server
     server.stop()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from marin_resources.configuration.settings import checkout, project_root
 from marin_resources.ray_tpu.environment import extras as of_extras
 from marin_resources.ray_tpu.environment.extras import (
     CONFLICTS,
@@ -18,7 +19,6 @@ from marin_resources.ray_tpu.environment.extras import (
     packages_of,
 )
 from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
-from marin_resources.settings import checkout, project_root
 
 UV = f"{Path(sys.executable).parent.relative_to(project_root())}/uv"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from marin_resources.configuration.secret_manager import access_secret
 from marin_resources.ray_tpu.environment.secrets import SecretError, load_secrets
-from marin_resources.secret_manager import access_secret
 
 SECRET = "projects/lab/secrets/HF_TOKEN"
 

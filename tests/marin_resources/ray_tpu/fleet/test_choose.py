@@ -10,7 +10,7 @@ import object_stores
 import pytest
 from fleets import use, write_catalogue
 
-from marin_resources.hardware import Resources, cpu, gpu, tpu
+from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 from marin_resources.ray_tpu.fleet.choose import choose_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
 from marin_resources.ray_tpu.site import NoSiteError, PlacementRequest, ReaderNeeds

@@ -14,13 +14,13 @@ from record_fields import fields_of_record
 from wheels import only_from, wheel
 
 from marin_resources.drift.source_digest import read_source
-from marin_resources.hardware import cpu, gpu
-from marin_resources.output import Status
+from marin_resources.hardware.resources import cpu, gpu
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.notes.job_notes import add_ended, add_outcome, add_stop
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
+from marin_resources.types.output import Status
 from marin_resources.wire.outcome import End, Outcome
 
 

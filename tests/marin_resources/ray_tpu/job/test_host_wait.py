@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from marin_resources.hardware import tpu
-from marin_resources.output import Output
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.cluster.settings import NODE_TYPES_VARIABLE, START_TIMEOUT_VARIABLE
 from marin_resources.ray_tpu.job import host_wait
 from marin_resources.ray_tpu.job.host_wait import HostWait
 from marin_resources.ray_tpu.ray_options import UnmeetableError
+from marin_resources.types.output import Output
 from marin_resources.wire.task import Task
 
 TASK = Task(

@@ -16,13 +16,13 @@ from record_fields import fields_of_record
 from running import alive, wait_until
 from submitted_jobs import Submitted, submit
 
-from marin_resources.hardware import cpu, tpu
-from marin_resources.output import Status
+from marin_resources.hardware.resources import cpu, tpu
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.status import read_status
+from marin_resources.types.output import Status
 
 KIND = "v4-8"
 ENTRY_CPUS = 0.1

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from running import alive, wait_until
 
-from marin_resources.hardware import tpu
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.local.backend import LocalBackend
 from marin_resources.ray_tpu.local.orphan_reaper import rays_processes
 from marin_resources.ray_tpu.requirements import Requirements

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from one_sentence import one_sentence
 
-from marin_resources.hardware import cpu
+from marin_resources.hardware.resources import cpu
 from marin_resources.ray_tpu.shards.cpu_elsewhere import cpu_elsewhere_s
 from marin_resources.ray_tpu.shards.map_shards import ShardError, map_shards
 from marin_resources.ray_tpu.shards.notes import ShardNoteError

@@ -14,7 +14,7 @@ from running import alive, wait_until
 from shard_steps import numbers_told
 from submitted_jobs import END_TIMEOUT_S, submit
 
-from marin_resources.hardware import cpu
+from marin_resources.hardware.resources import cpu
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.storage.output.attempts import log_path, read_attempt
 

@@ -14,7 +14,7 @@ import shard_steps
 from running import wait_until
 from shard_steps import MarkedShard, numbers_told
 
-from marin_resources.hardware import cpu, gpu
+from marin_resources.hardware.resources import cpu, gpu
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, current_allocation, reserve
 from marin_resources.ray_tpu.shards.map_shards import ShardError, map_shards
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from marin_resources.hardware import Resources, gpu, tpu
+from marin_resources.hardware.resources import Resources, gpu, tpu
 from marin_resources.ray_tpu.slices.bad_hosts import avoidable
 from marin_resources.ray_tpu.slices.bundles import POD, SLICE
 

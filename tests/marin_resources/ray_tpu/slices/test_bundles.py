@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from marin_resources.hardware import cpu, gpu, tpu
+from marin_resources.hardware.resources import cpu, gpu, tpu
 from marin_resources.ray_tpu.slices.bundles import NODE, POD, SLICE, WORKER, group_of, task_options
 
 

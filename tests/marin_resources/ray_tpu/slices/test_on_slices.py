@@ -23,14 +23,14 @@ from slice_steps import STEPS
 from submitted_jobs import Submitted, submit
 
 from marin_assets.cli.main import main
-from marin_resources.hardware import tpu
-from marin_resources.output import Status
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.ray_tpu.cluster.local import fake_slices
 from marin_resources.ray_tpu.cluster.local.processes import with_children
 from marin_resources.ray_tpu.cluster.on_head.drain import drain_slices
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.status import read_status
+from marin_resources.types.output import Status
 
 KIND = "v4-16"
 SLICES = ("a", "b")

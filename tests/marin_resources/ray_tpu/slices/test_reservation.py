@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from marin_resources.hardware import tpu
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.slices import reservation
 from marin_resources.ray_tpu.slices.bundles import NODE, Group
 

@@ -19,7 +19,6 @@ import pytest
 from gated_steps import GatedConfig, told_of
 from running import alive, wait_until
 
-from marin_resources.output import Output, Status
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.lease import lease
@@ -30,6 +29,7 @@ from marin_resources.storage.output import attempts
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import is_local, join
 from marin_resources.storage.upload.writer import writing_as
+from marin_resources.types.output import Output, Status
 from marin_resources.wire.config_json import encode
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.reference import reference_to

@@ -13,13 +13,13 @@ import pytest
 from job_process import Job, new_job, terminate, wait_for
 from record_fields import fields_of_record
 
-from marin_resources.output import Status
 from marin_resources.ray_tpu.job.entry import EXIT_STOPPED
 from marin_resources.storage.files import read_from
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.notes.job_notes import add_stop
 from marin_resources.storage.output.status import read_status
+from marin_resources.types.output import Status
 
 REASON = "stopped by Dagster run 7: the run was terminated"
 

@@ -16,13 +16,11 @@ from job_process import X
 from record_fields import fields_of_record
 from wheels import only_from, wheel
 
-from marin_resources.hardware import cpu, gpu
-from marin_resources.output import Status
+from marin_resources.hardware.resources import cpu, gpu
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
 from marin_resources.ray_tpu.worker import progress_writer as noted_pace
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
-from marin_resources.record import Record
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output.attempts import log_path
@@ -31,6 +29,8 @@ from marin_resources.storage.output.notes.progress import read_progress
 from marin_resources.storage.output.status import read_status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.usage import used
+from marin_resources.types.output import Status
+from marin_resources.types.record import Record
 from marin_resources.wire.outcome import End, Outcome
 from marin_resources.wire.task import Task
 
@@ -77,7 +77,7 @@ def script(tmp_path: Path) -> Path:
         "    while time.process_time() < end_s: pass\n"
         "    raise ValueError\n"
         "def step(config):\n"
-        "    from marin_resources.progress import report_step\n"
+        "    from marin_resources.step_api.progress import report_step\n"
         "    from marin_resources.storage.output.notes.progress import read_progress\n"
         "    step, seen = 0, None\n"
         "    while seen is None or not seen.steps_per_s:\n"

@@ -13,8 +13,6 @@ import pytest
 from one_adoption import adopt_it, by_hand, in_a_process, start, take_back
 from one_output import X, claim, make, output, read, snapshot, write
 
-from marin_resources.output import Output
-from marin_resources.record import Adoption, Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.adopt import adopt, is_adopted_from
 from marin_resources.storage.adoption.errors import AdoptionError
@@ -29,6 +27,8 @@ from marin_resources.storage.output.state_summary import states_of_partitions
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.output.verify import verify_output
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Output
+from marin_resources.types.record import Adoption, Record
 
 OLD = Output(name="raw/old", version="def456", identity="b" * 64)
 

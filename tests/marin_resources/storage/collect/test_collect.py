@@ -13,7 +13,6 @@ import one_output
 import pytest
 from one_output import X, claim, make, output, read, stale_lease, write
 
-from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.purge import purge
@@ -26,13 +25,14 @@ from marin_resources.storage.output.notes.history import FOLDER as HISTORY
 from marin_resources.storage.output.restore import restore_output
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Output, Status
 
 TERMS = Terms(by="tester", grace=timedelta(0), why="a test")
 COLLECT = """
 import sys
 from datetime import timedelta
 from typing import Any
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 from marin_resources.storage.collect.purge import purge
 from marin_resources.storage.collect.withdraw import Terms, withdraw
 from marin_resources.storage.output.notes.collection import list_collected
@@ -237,7 +237,7 @@ def test_an_output_of_marin_comes_back_as_it_was(disk_or_gcs_prefix: str) -> Non
 
 
 def _identity(record: dict[str, object]) -> str:
-    from marin_resources.output import identity_of
+    from marin_resources.types.output import identity_of
 
     return identity_of(record["version"])  # type: ignore[arg-type]
 

@@ -12,7 +12,6 @@ import toy_steps
 from one_output import X, claim, make, output
 
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.output import Output
 from marin_resources.ray_tpu.worker import run_task
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.invalidate import invalidate_output
@@ -24,6 +23,7 @@ from marin_resources.storage.output.notes.active_attempts import FOLDER, live_at
 from marin_resources.storage.output.restore import InputGoneError, require_inputs
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output
 from marin_resources.wire.config_json import encode
 from marin_resources.wire.outcome import End
 from marin_resources.wire.reference import reference_to

@@ -9,7 +9,6 @@ import sys
 import pytest
 from one_output import X, claim, make, read, stale_lease, write
 
-from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.collect.errors import KeptError
 from marin_resources.storage.collect.invalidate import invalidate_output
@@ -18,10 +17,11 @@ from marin_resources.storage.files import exists, names_in
 from marin_resources.storage.output import attempts
 from marin_resources.storage.output.store import AlreadyDoneError, Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output, Status
 
 WITHDRAW = """
 import sys
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 from marin_resources.storage.collect.invalidate import invalidate_output
 from marin_resources.storage.output.store import Store
 output = Output(name="raw/x", version="abc123", identity="a" * 64)

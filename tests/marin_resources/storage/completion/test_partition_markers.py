@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from marin_resources.output import Output
 from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.files import names_in, remove_folder, write_bytes
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output
 
 WHOLE = Output(name="tokenized/web", version="abc123", identity="ab" * 32)
 KEYS = ("a", "a.b", "a.b.0123456789abcdef.1.2.3", "b c/d")

@@ -6,14 +6,14 @@ import object_stores
 import pytest
 from moto_s3 import CARELESS
 
-from marin_resources.output import Output
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.control import control
 from marin_resources.storage.control.conditions import NOTE, require_conditions
 from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output
 
 X = Output(name="raw/x", version="abc123", identity="a" * 64)
 

@@ -13,11 +13,11 @@ import object_stores
 import pytest
 from one_sentence import one_sentence
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.control import control
 from marin_resources.storage.control.disk import open_regular
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 
 def test_a_file_that_is_not_there_reads_as_none(any_prefix: str) -> None:

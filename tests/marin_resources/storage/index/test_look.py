@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from bucket_for_tests import BucketForTests
 
-from marin_resources.output import Observed, Output, Status, identity_of
 from marin_resources.storage.completion import packs
 from marin_resources.storage.completion.markers import FOLDER, list_marks
 from marin_resources.storage.files import names_in, remove_folder, write_bytes
@@ -14,6 +13,7 @@ from marin_resources.storage.index.look import look_in_bulk
 from marin_resources.storage.output import status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Observed, Output, Status, identity_of
 
 
 def outputs(count: int) -> list[Output]:

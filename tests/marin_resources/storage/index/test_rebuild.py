@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from bucket_for_tests import BucketForTests
 
-from marin_resources.output import Output, Status, identity_of
 from marin_resources.storage.completion import markers as marks
 from marin_resources.storage.completion import partition_markers as partitions
 from marin_resources.storage.files import names_below, remove, remove_folder, write_bytes
@@ -21,6 +20,7 @@ from marin_resources.storage.index.rebuild import rebuild_marks
 from marin_resources.storage.output import record, status
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Output, Status, identity_of
 
 
 def version_of(name: str, seed: int = 1) -> dict[str, Any]:

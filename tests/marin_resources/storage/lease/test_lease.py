@@ -18,7 +18,6 @@ from lease_reports import Reports
 from manual_clock import ManualClock
 from running import wait_until
 
-from marin_resources.output import Holder
 from marin_resources.storage.control import control
 from marin_resources.storage.files import exists, remove
 from marin_resources.storage.lease import heartbeat
@@ -28,7 +27,8 @@ from marin_resources.storage.lease.lease import NAME, acquire, holder_of
 from marin_resources.storage.lease.protocol import Lease, LeaseHeldError, LeaseLostError
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.paths import is_local, join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.output import Holder
+from marin_resources.types.versioned_json import ControlFileError
 
 HOLD = """
 import sys, time

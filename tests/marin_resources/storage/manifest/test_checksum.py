@@ -8,7 +8,7 @@ import os
 import pytest
 
 from marin_resources.storage.files import write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.manifest.checksum import (
     CRC32C,
     LOCAL_CHUNK_BYTES,

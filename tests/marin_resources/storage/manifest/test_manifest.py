@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from marin_resources.output import Output
 from marin_resources.storage.control.control import put
 from marin_resources.storage.files import write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.manifest.manifest import NAME, Entry, Manifest, ManifestError, read_manifest, take_manifest
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import StoreKind, join, kind_of
+from marin_resources.types.output import Output
 
 DATA = {"b.txt": b"bb", "a/x.txt": b"", "a/y.txt": b"yyy", "ünï code.txt": b"u"}
 CONTROL = (".executor_status", ".executor_info", ".marin/attempts/1.log", "a/.hidden", ".cache/z")

@@ -17,7 +17,7 @@ import pytest
 from mirrors import Mirror
 from object_stores import gcs_bucket_of
 
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.mirror import MirrorError, local_path_of, mirror_filesystem
 from marin_resources.storage.mirror.disk import DiskStore, note_path
 from marin_resources.storage.paths import is_local
@@ -118,7 +118,7 @@ def test_a_kill_between_note_and_copy_leaves_no_copy_without_its_note(folders: M
 
 HALF_WRITTEN = """
 import sys
-from marin_resources.storage.disk import temporary_beside
+from marin_resources.storage.filesystems.disk import temporary_beside
 with temporary_beside(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
@@ -163,7 +163,7 @@ def test_a_copy_begins_while_another_one_looks_at_its_new_temporary(
             threading.Timer(0.1, os.close, [other]).start()
         lock(file, operation)
 
-    monkeypatch.setattr("marin_resources.storage.disk.fcntl.flock", flock_after_a_look)
+    monkeypatch.setattr("marin_resources.storage.filesystems.disk.fcntl.flock", flock_after_a_look)
     assert read("raw/x") == b"one"
     assert looked_at
 

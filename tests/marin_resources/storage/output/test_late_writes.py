@@ -8,15 +8,15 @@ import sys
 
 import pytest
 
-from marin_resources.output import Output
 from marin_resources.storage.files import read_bytes, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.lease import lease
 from marin_resources.storage.lease.protocol import LeaseLostError
 from marin_resources.storage.output.late_writes import LateWriteError
 from marin_resources.storage.output.store import Claim, Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.upload.writer import VARIABLE, writing_as
+from marin_resources.types.output import Output
 
 X = Output(name="raw/x", version="abc123", identity="a" * 64)
 

@@ -16,7 +16,7 @@ from marin_resources.storage.output import attempts
 from marin_resources.storage.output.leftovers import find_leftovers, move_aside
 from marin_resources.storage.output.store import Store, StoreError
 from marin_resources.storage.paths import join
-from marin_resources.versioned_json import ControlFileError
+from marin_resources.types.versioned_json import ControlFileError
 
 
 @pytest.fixture

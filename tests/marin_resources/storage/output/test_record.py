@@ -12,11 +12,11 @@ import pytest
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import output_path_of, versioned
-from marin_resources.output import Match, Output
-from marin_resources.record import Record
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.record import FORMAT_VERSION, NAME, RecordError, match, read_record, write_record
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Match, Output
+from marin_resources.types.record import Record
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from marin_resources.output import Status
 from marin_resources.storage.control import control
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.status import NAME, StatusError, read_status, write_status
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Status
 
 
 @pytest.mark.parametrize("status", list(Status))

@@ -12,7 +12,6 @@ from bucket_for_tests import BucketForTests
 from one_output import X, claim, make, output, snapshot, stale_lease, work, write
 from schedule import mostly_on_gcs
 
-from marin_resources.output import Match, Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.files import sizes_below
@@ -22,6 +21,7 @@ from marin_resources.storage.manifest.manifest import Entry, Manifest, read_mani
 from marin_resources.storage.output import attempts, record, status
 from marin_resources.storage.output.store import AlreadyDoneError, Store, StoreError
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Match, Output, Status
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import pytest
 
-from marin_resources.output import Output, Status
 from marin_resources.storage import fault_points
 from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.lease import lease
@@ -19,11 +18,12 @@ from marin_resources.storage.manifest.manifest import read_manifest, take_manife
 from marin_resources.storage.output import attempts, status
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Output, Status
 
 X = Output(name="raw/x", version="abc123", identity="a" * 64)
 DIE = """
 import sys
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 from marin_resources.storage.output.store import Store
 output = Output(name="raw/x", version="abc123", identity="a" * 64)
 Store(sys.argv[1]).claim(output, attempt=int(sys.argv[2]), resumable=False, run_id=None)

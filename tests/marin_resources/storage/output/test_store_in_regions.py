@@ -14,8 +14,6 @@ import object_stores
 import pytest
 from one_output import X, output, read, stale_lease, write
 
-from marin_resources.output import Status
-from marin_resources.record import Record
 from marin_resources.storage import fault_points
 from marin_resources.storage.control import control
 from marin_resources.storage.files import sizes_below
@@ -26,6 +24,8 @@ from marin_resources.storage.output.region_copies import list_copies, withdraw_c
 from marin_resources.storage.output.store import AlreadyDoneError, Claim, Store, StoreError
 from marin_resources.storage.output.verify import verify_output
 from marin_resources.storage.paths import join
+from marin_resources.types.output import Status
+from marin_resources.types.record import Record
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def test_another_version_in_a_region_is_not_taken_for_this_one(places: Places) -
 
 WORK = """
 import sys
-from marin_resources.output import Output
+from marin_resources.types.output import Output
 from marin_resources.storage.paths import join
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.region_copies import list_copies, withdraw_copies, write_copies

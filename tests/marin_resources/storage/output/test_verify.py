@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from marin_resources.output import Output
 from marin_resources.storage.control.control import put
 from marin_resources.storage.files import remove, write_bytes
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.manifest.manifest import NAME, take_manifest
 from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verification import Finding, Problem
 from marin_resources.storage.output.verify import NO_CHECKSUMS, NO_MANIFEST, verify_output, verify_outputs
 from marin_resources.storage.paths import is_local, join
+from marin_resources.types.output import Output
 
 FILES = {f"part-{i:02}.txt": f"part {i:02}".encode() for i in range(10)} | {"cache/train/c/0": bytes(range(200))}
 

@@ -16,7 +16,7 @@ import mirrors
 import pytest
 from mirrors import Mirror
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.mirror import local_path_of, mirror_filesystem
 from marin_resources.storage.paths import join
 from marin_resources.storage.transfer import budget as budget_module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import object_stores
 import pytest
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.transfer.foreign_buckets import allowed_buckets, foreign_to
 from marin_resources.storage.transfer.locations import is_in
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
 from marin_resources.storage.transfer.regions import Region, declared_regions, dollars_per_gb, read_declaration
 
 THREE = "us-central2=gs://marin-us-central2/x,eu-west4=gs://marin-eu-west4/x,us-east1=gs://marin-us-east1/x"

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from marin_resources.hardware import gpu, tpu
-from marin_resources.settings import SettingError
+from marin_resources.configuration.settings import SettingError
+from marin_resources.hardware.resources import gpu, tpu
 from marin_resources.storage.usage.prices import VARIABLE, Prices, declared_prices
 
 

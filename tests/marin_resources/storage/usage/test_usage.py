@@ -13,7 +13,7 @@ from abandoned import kill, worker_of
 from one_output import output
 from usage_lab import HOUR, NOON, Lab, move
 
-from marin_resources.hardware import cpu, gpu, tpu
+from marin_resources.hardware.resources import cpu, gpu, tpu
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import add_facts, end_attempt, log_path
 from marin_resources.storage.output.store import Store

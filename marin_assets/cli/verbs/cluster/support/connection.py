@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from marin_assets.run.options import FailedError, OptionError
-from marin_resources.process import user_name
+from marin_resources.host.process import user_name
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ def google(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGoog
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
     monkeypatch.setattr(token, "_SECRETS", {})
-    monkeypatch.setattr("marin_resources.secret_manager.PAUSE_S", 0.0)
+    monkeypatch.setattr("marin_resources.configuration.secret_manager.PAUSE_S", 0.0)
     with google_cloud(tmp_path) as google:
         take_for_google(google, monkeypatch)
         yield google

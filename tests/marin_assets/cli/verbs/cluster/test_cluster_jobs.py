@@ -9,14 +9,14 @@ import pytest
 from jobs_there import JobsThere
 
 from marin_assets.cli.verbs.cluster.jobs import lines_of
-from marin_resources.durations import readable_duration
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobStatus
+from marin_resources.types.durations import readable_duration
 
 Marin = Callable[..., tuple[int, str, str]]
 WAITS = """
 import json, os, time
 import ray
-from marin_resources.hardware import tpu
+from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.slices.bundles import group_of
 from marin_resources.ray_tpu.slices.reservation import request
 

@@ -10,9 +10,9 @@ import pytest
 from jobs_there import JobsThere
 
 from marin_assets.cli.verbs.cluster.support.connection import user_at_host
-from marin_resources.output import Output
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.storage.output.notes.job_notes import JobNote, Submitter, create_note, note_path, read_note
+from marin_resources.types.output import Output
 from marin_resources.wire.task import Task
 
 Marin = Callable[..., tuple[int, str, str]]

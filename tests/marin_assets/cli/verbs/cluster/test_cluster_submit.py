@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from jobs_there import JobsThere
 
+from marin_resources.configuration.settings import project_root
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
-from marin_resources.settings import project_root
 
 Marin = Callable[..., tuple[int, str, str]]
 

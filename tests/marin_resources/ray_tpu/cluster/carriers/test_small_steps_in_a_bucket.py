@@ -14,7 +14,7 @@ from running import wait_until
 from small_steps import carrier_of, process_of
 
 from marin_resources.orchestrator.produce import Produced
-from marin_resources.storage.filesystem import filesystem_of
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 
 
 @pytest.mark.long

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from ray_cluster import Cluster
 
+from marin_resources.configuration.settings import project_root
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi, JobStatus, connect
 from marin_resources.ray_tpu.cluster.code.code import Code, ship
 from marin_resources.ray_tpu.cluster.code.package import MAX_BYTES, CodeError, package_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
-from marin_resources.settings import project_root
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from marin_resources.hardware import cpu
+from marin_resources.hardware.resources import cpu
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.monitor import start_watch
 from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from marin_resources.hardware import cpu, tpu
-from marin_resources.record import Record
+from marin_resources.hardware.resources import cpu, tpu
 from marin_resources.storage.output.attempts import begin_attempt, end_attempt
 from marin_resources.storage.output.notes.cost import RecordCost, cost_of, spent_of, with_earlier
+from marin_resources.types.record import Record
 
 PATH = "x-123456"
 

@@ -16,7 +16,7 @@ import one_output
 import pytest
 from one_output import X
 
-from marin_resources.hardware import tpu
+from marin_resources.hardware.resources import tpu
 from marin_resources.storage.control import control
 from marin_resources.storage.output.attempts import begin_attempt
 from marin_resources.storage.output.notes.job_notes import (

@@ -1,0 +1,4 @@
+"""Types that every room shares: outputs and their records, keys of partitions, paths, control files, errors.
+
+May import no other room.
+"""
