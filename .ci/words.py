@@ -26,6 +26,7 @@ ROOMS = (
     "docs/reference",
     "docs/tutorial.md",
     "infra",
+    "marin_assets/assets",
     "marin_assets/catalog",
     "marin_assets/defaults",
     "marin_assets/documents",

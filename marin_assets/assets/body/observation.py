@@ -1,4 +1,4 @@
-"""How far a step is, as an observation of its asset: Dagster shows the newest one, and plots the numbers of all."""
+"""Progress of a step, as an observation of its asset: Dagster shows the newest one, and plots the numbers of all."""
 
 from __future__ import annotations
 
