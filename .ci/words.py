@@ -32,6 +32,7 @@ ROOMS = (
     "marin_assets/documents",
     "marin_assets/experiments",
     "marin_assets/inference",
+    "marin_assets/plan",
     "marin_assets/run",
     "marin_assets/stages",
     "marin_assets/step",
