@@ -161,7 +161,7 @@ def interpolate_mixture_configs(mixtures: Sequence[Mixture], weights: Sequence[f
 
 
 def interpolate_mixture_weights(mixture_weights: Sequence[Weights], weights: Sequence[float]) -> dict[str, float]:
-    """Weights that sum to 1: those of each mixture, which are first made to sum to 1, times its share."""
+    """Weights that sum to 1: those of each mixture, first divided by their sum, times its share."""
     _check_shares(weights, len(mixture_weights))
     combined: dict[str, float] = {}
     for own_weights, share in zip(mixture_weights, weights, strict=True):

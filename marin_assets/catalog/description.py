@@ -21,8 +21,8 @@ _NOT_FOR_THE_CATALOG = re.compile(r"(?:^|\s)(?:Returns?|Raises?) ")
 
 
 def description_of(step: Step) -> str | None:
-    """The step's description as Markdown. Without one, that of its function: the title of its module with what goes in
-    and out, or for other functions the docstring up to what it returns and raises. None without any."""
+    """The step's description as Markdown. Without one, that of its function: the title of its module with its "In:" and
+    "Out:", or for other functions the docstring up to "Returns" or "Raises". None without any."""
     if step.description:
         return step.description
     module = inspect.cleandoc(getattr(_module_of(step), "__doc__", None) or "")

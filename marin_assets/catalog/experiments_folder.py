@@ -18,7 +18,7 @@ from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError
 
 FOLDER = "marin_assets.experiments"
-"""By name: experiments are found, not imported, so that one that fails to import takes nothing else away."""
+"""The folder's name: experiments are found, not imported, so one that fails to import takes nothing else away."""
 
 log = logging.getLogger(__name__)
 

@@ -74,7 +74,7 @@ def _evaluate(graph: Graph, nodes: list[Node], text: str) -> set[Node]:
 
 @dataclass
 class _Parser:
-    """Recursive descent over the tokens of one selection; each method returns the nodes of what it has parsed."""
+    """Recursive descent over the tokens of one selection; each method returns the nodes of its part."""
 
     graph: Graph
     nodes: list[Node]

@@ -22,7 +22,7 @@ class PartitionRun:
 
     nodes: tuple[Node, ...]
     keys: tuple[str, ...] = ()
-    """In the order of the set. Empty: nodes without partitions."""
+    """Keys in the order of the set. Empty: nodes without partitions."""
 
     def outputs(self) -> list[Node]:
         """A node for each output of the run, inputs before readers."""

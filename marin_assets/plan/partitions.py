@@ -1,4 +1,4 @@
-"""The stored partitions of steps: their states, and what is observed of them.
+"""The stored partitions of steps: their states, and their observed outputs.
 
 Thousands are observed by two listings and their records, which are packed, instead of three files each. A plan shows
 them, with their drift. A run reads the status of each that it reuses.

@@ -34,7 +34,7 @@ class Kind(enum.StrEnum):
     UNVERIFIED = "unverified"
     """Complete, by a Marin that recorded no version."""
     ADOPTED = "adopted"
-    """Complete, by data that were made elsewhere."""
+    """Complete, by data that were computed elsewhere."""
     NEW = "new"
     """No output of this version, and none of an earlier one."""
     CHANGED = "changed"

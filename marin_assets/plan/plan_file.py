@@ -37,7 +37,7 @@ HAPPENED = {
     (Action.REUSE, Kind.ADOPTED): "was adopted since",
     (Action.RUN, Kind.FAILED): "was tried again, and failed",
 }
-"""Action and kind of an output whose record has another time than when the plan was saved -> what has happened."""
+"""Action and kind of an output whose record has another time than when the plan was saved -> the event since."""
 
 
 class SavedPlanError(ControlFileError):

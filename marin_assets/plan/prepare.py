@@ -83,7 +83,7 @@ def plan_with_drift(
 
 
 def plan_again(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of a few nodes, each looked at, with drift and without reasons of what runs."""
+    """The plan of a few nodes, each looked at, with drift and without the reasons of runs."""
     return plan_with_drift(graph, store, nodes, CompleteOutputs(store.prefix), exact_up_to=len(graph) + len(nodes))
 
 

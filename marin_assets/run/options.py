@@ -15,7 +15,7 @@ SELECTIONS = {
     "materialize": "names of steps, --experiment NAME, or '*' for all steps",
     "backfill": "the name of a step with partitions",
 }
-"""Verb -> what selects the steps that it computes."""
+"""Verb -> the words that select the steps that it computes."""
 
 
 class OptionError(InvalidInputError):

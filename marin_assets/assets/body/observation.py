@@ -11,7 +11,7 @@ from marin_resources.storage.output.notes.progress import Progress
 
 
 def observation_of(key: dg.AssetKey, partition: str | None, pace: Progress) -> dg.AssetObservation:
-    """The step, its speed, its time left, and what the function has reported beside it."""
+    """The step, its speed, its time left, and the other numbers that the function has reported."""
     numbers: dict[str, Any] = {
         "step": pace.step,
         "steps": pace.of,

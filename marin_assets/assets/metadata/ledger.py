@@ -1,4 +1,4 @@
-"""The ledger of a step on slices, as metadata: what its tries cost, and how much of that was kept."""
+"""The ledger of a step on slices, as metadata: the cost of its tries, and the share of it that was kept."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class RunResult:
     """One sentence for each step that failed."""
     failed_checks: tuple[str, ...]
     stopped: bool
-    """By Ctrl-C, a signal or Terminate."""
+    """Whether the run was stopped, by Ctrl-C, a signal or Terminate."""
 
 
 def run_graph(

@@ -1,7 +1,7 @@
-"""Why the steps of a plan have no output yet: the fields that have changed since the newest earlier output of each.
+"""The reasons why steps of a plan have no output yet: the fields that changed since the newest earlier output of each.
 
 In:  nodes that run, and the complete outputs of the prefix.
-Out: for each node its root causes: the fields that differ, in the step itself or in what it is made from, in turn.
+Out: for each node its root causes: the fields that differ, in the step itself or in its inputs, in turn.
 
 An earlier output is a complete one of the same name and another version. A record of it holds its whole version, with
 its inputs; one far above the raw data is a name and a hash, whose own record is read.
@@ -25,7 +25,7 @@ MOST_CAUSES = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A change that gave a step, and all that is made from it, another version."""
+    """A change that gave a step, and all that is computed from it, another version."""
 
     step: str
     change: FieldChange | None
@@ -38,7 +38,7 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """Why a step has another version than its newest earlier output."""
+    """The reasons why a step has another version than its newest earlier output."""
 
     earlier: Mark
     own: tuple[FieldChange, ...]
@@ -58,7 +58,7 @@ class Causes:
         self._waits: dict[Node, Waits] = {}
 
     def of(self, nodes: Sequence[Node]) -> dict[Node, Why]:
-        """Why each of these nodes has another version than before. A node without an earlier output is left out."""
+        """The reasons of each of these nodes for its new version. A node without an earlier output is left out."""
         earlier = {node: mark for node in nodes if (mark := self._newest_earlier(node)) is not None}
         records = self._complete.records(earlier.values())
         return {node: self._why(node, mark, records.get(mark)) for node, mark in earlier.items()}

@@ -156,7 +156,7 @@ def _compare(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 
 def _fields(version: Mapping[str, Any], read: Reads, other: Reads) -> dict[str, Any]:
-    """Field -> value; of an input its name and what is read of it, so that another version of it is no change here."""
+    """Field -> value; of an input its name and the part that is read, so another version of it is no change here."""
     config = version.get("config") or {}
     fields = {
         field: read[field].describe(other.get(field)) if field in read else value for field, value in config.items()

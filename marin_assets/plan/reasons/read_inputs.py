@@ -86,8 +86,8 @@ def inputs_read(version: Mapping[str, Any], waits: Waits, *, is_sure: bool = Fal
 
 
 def likely_waits(version: Mapping[str, Any], config: Any = None, other: Mapping[str, ReadInput] | None = None) -> Waits:
-    """The likeliest order of the two kinds. `config`: what the function received, by its record; `other`: the inputs
-    that another version of the step reads."""
+    """The likeliest order of the two kinds. `config`: the function's config, by the record; `other`: the inputs that
+    another version of the step reads."""
     waited, unwaited = _row(version, True), _row(version, False)
     if is_certain(version):
         return (True,) * len(waited) + (False,) * len(unwaited)
@@ -141,7 +141,7 @@ def _texts(config: Mapping[str, Any], field: str) -> list[str]:
 
 
 def fields_by_place(version: Mapping[str, Any]) -> list[list[tuple[str, str]]]:
-    """For each place the fields that read it, with what follows."""
+    """For each place the fields that read it, each with the rest of its value."""
     places: list[list[tuple[str, str]]] = [[] for waits in (True, False) for _ in _row(version, waits)]
     for field, value in (version.get("config") or {}).items():
         match = DEPENDENCY.fullmatch(value) if isinstance(value, str) else None

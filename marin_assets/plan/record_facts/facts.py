@@ -36,8 +36,8 @@ def resolved_config(
     site: Site | None = None,
     inputs: Mapping[str, Observed] = MappingProxyType({}),
 ) -> Json:
-    """The config as the worker gets it. On a cluster of a fleet all paths are in its region, and what is not there yet
-    is copied before the function is called. Partitions are in many regions, and their records at home. Adopted ones of
+    """The config as the worker gets it. On a cluster of a fleet all paths are in its region, and missing data are
+    copied before the function is called. Partitions are in many regions, and their records at home. Adopted ones of
     the observed `inputs` are read where they were adopted."""
     prefix = store.prefix if site is None else site.prefix
     return encode(resolve(node, graph, _locate(node, store, inputs, site), prefix, store.locate))
@@ -72,7 +72,7 @@ def describe_node(
 
 
 SourcesNow = dict[tuple[Any, ...], Mapping[str, Any] | None]
-"""Sources that were read a moment ago, by references and by what a record holds."""
+"""Sources that were read a moment ago, by references and by the digest in a record."""
 
 
 def facts_now(node: Node, graph: Graph, store: Store) -> dict[str, Any]:

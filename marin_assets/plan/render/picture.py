@@ -17,7 +17,7 @@ from marin_resources.output import Output
 DRAWN = 60
 """Nodes in the picture. More would be a picture that nobody reads."""
 IMAGE_WIDTH = 1000
-"""Pixels of an image, at most: Dagster cuts what is wider than its dialogue."""
+"""Pixels of an image, at most: Dagster cuts images that are wider than its dialogue."""
 LISTED = 20
 """Names in the tooltip of a node."""
 
