@@ -33,7 +33,7 @@ from marin_assets.step.values import InputName, output_path_of, unwrap_versioned
 
 Component = Step | InputName | str | Mapping[str, Step | InputName | str]
 BLOCK_SIZE = 2048
-"""Levanter's and Marin's."""
+"""The block size of Levanter and Marin."""
 
 
 def lm_data_config(
@@ -151,9 +151,9 @@ def interpolate_mixture_configs(mixtures: Sequence[Mixture], weights: Sequence[f
                 )
     _require_one_tokenizer(components)
     phases = [phases_of(mixture.weights) for mixture in plain]
-    starts = sorted({phase.first_step for each in phases for phase in each})
+    starts = sorted({phase.first_step for schedule in phases for phase in schedule})
     at_starts = [
-        (start, interpolate_mixture_weights([phase_at(each, start).weights for each in phases], weights))
+        (start, interpolate_mixture_weights([phase_at(schedule, start).weights for schedule in phases], weights))
         for start in starts
     ]
     combined = at_starts if any(is_varying(mixture.weights) for mixture in plain) else at_starts[0][1]
@@ -161,14 +161,14 @@ def interpolate_mixture_configs(mixtures: Sequence[Mixture], weights: Sequence[f
 
 
 def interpolate_mixture_weights(mixture_weights: Sequence[Weights], weights: Sequence[float]) -> dict[str, float]:
-    """Weights that sum to 1: those of each mixture, which are first made to sum to 1, times its share."""
+    """Weights that sum to 1: those of each mixture, first divided by their sum, times its share."""
     _check_shares(weights, len(mixture_weights))
     combined: dict[str, float] = {}
-    for each, share in zip(mixture_weights, weights, strict=True):
-        total = sum(each.values())
+    for own_weights, share in zip(mixture_weights, weights, strict=True):
+        total = sum(own_weights.values())
         if not total > 0:
-            raise InputError(f"The weights {dict(each)!r} sum to {total}, expected a sum above 0.")
-        for name, weight in each.items():
+            raise InputError(f"The weights {dict(own_weights)!r} sum to {total}, expected a sum above 0.")
+        for name, weight in own_weights.items():
             combined[name] = combined.get(name, 0.0) + share * weight / total
     return dict(sorted(combined.items()))
 
@@ -236,23 +236,23 @@ def _joined(components: Mapping[str, Any], others: Mapping[str, Any]) -> dict[st
 
 def _require_one_tokenizer(components: Mapping[str, Any]) -> None:
     """Raise InputError for steps with another tokenizer. Of paths alone only the training sees it, before it begins."""
-    found: dict[Any, str] = {}
+    member_by_tokenizer: dict[Any, str] = {}
     for name, member in components.items():
         for part in member.values() if isinstance(member, Mapping) else (member,):
             step = part.step if isinstance(part, InputName) else None
             tokenizer = getattr(getattr(step, "config", None), "tokenizer_path", None)
             if tokenizer is not None:
-                found.setdefault(_identity(tokenizer), name)
-    if len(found) > 1:
-        (first, one), (second, other), *_ = found.items()
+                member_by_tokenizer.setdefault(_identity(tokenizer), name)
+    if len(member_by_tokenizer) > 1:
+        (first, first_member), (second, second_member), *_ = member_by_tokenizer.items()
         raise InputError(
-            f"The mixture's members {one!r} and {other!r} are tokenized with other tokenizers, {first!r} and "
-            f"{second!r}, expected one. Tokenize all with the model's tokenizer."
+            f"The mixture's members {first_member!r} and {second_member!r} are tokenized with other tokenizers, "
+            f"{first!r} and {second!r}, expected one. Tokenize all with the model's tokenizer."
         )
 
 
 def _identity(member: Any) -> Any:
-    """What a component or a path is, comparable: an output by its version."""
+    """The identity of a component or a path, comparable: of an output its version."""
     if isinstance(member, Mapping):
         return tuple((key, _identity(part)) for key, part in sorted(member.items()))
     if not isinstance(member, InputName) or member.step is None:

@@ -40,7 +40,7 @@ def assemble(
 ) -> dg.Definitions:
     """All experiments as one code location, with a job for each. A step that several experiments share is one asset.
 
-    Each stage has a job too, `stage_tokenize`, of all that its functions make; and `plan` shows what would run.
+    Each stage has a job too, `stage_tokenize`, of all that its functions compute; and `plan` shows what would run.
 
     `sensors_left_out`: file of sensors -> why it is left out. `assets`: those that are no steps. `graph`: what
     `graph_of` has returned, if that is known. Raises LeftOutError if an experiment or such a file is left out and
@@ -79,7 +79,7 @@ def _stage_jobs(graph: Graph) -> dict[str, list[Node]]:
     for node in graph:
         if (stage := stage_of(node.step)) is not None:
             by_stage.setdefault(f"{STAGE}{stage}", []).append(node)
-    return {name: some for stage, nodes in by_stage.items() for name, some in jobs_of(stage, nodes).items()}
+    return {name: members for stage, nodes in by_stage.items() for name, members in jobs_of(stage, nodes).items()}
 
 
 def jobs_of(name: str, nodes: Iterable[Node]) -> dict[str, list[Node]]:
@@ -92,13 +92,13 @@ def jobs_of(name: str, nodes: Iterable[Node]) -> dict[str, list[Node]]:
     for node in nodes:
         by_set.setdefault(node.step.partitions, []).append(node)
     if len(by_set.keys() - {None}) < 2:
-        return {name: [node for some in by_set.values() for node in some]}
-    found: dict[str, list[Node]] = {}
-    for partitions, some in by_set.items():
+        return {name: [node for members in by_set.values() for node in members]}
+    jobs: dict[str, list[Node]] = {}
+    for partitions, members in by_set.items():
         own = name if partitions is None else "__".join((name, re.sub(r"\W", "_", partitions.label)))
-        same = sum(other == own or other.startswith(f"{own}_set") for other in found)
-        found[f"{own}_set{same + 1}" if same else own] = some
-    return found
+        same = sum(other == own or other.startswith(f"{own}_set") for other in jobs)
+        jobs[f"{own}_set{same + 1}" if same else own] = members
+    return jobs
 
 
 def definitions_of(

@@ -49,13 +49,13 @@ def check_results_of_partitions(
     step: Step, key: dg.AssetKey, observed: Mapping[str, Observed]
 ) -> list[dg.AssetCheckResult]:
     """The results of the checks over the partitions of a run: each holds if it holds for all of them."""
-    found: dict[str, dict[str, dg.AssetCheckResult]] = {}
+    by_check: dict[str, dict[str, dg.AssetCheckResult]] = {}
     with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
         checked = pool.map(lambda seen: check_results(step, key, seen), observed.values())
         for partition, results in zip(observed, checked, strict=True):
             for result in results:
-                found.setdefault(str(result.check_name), {})[partition] = result
-    return [_together(name, key, results) for name, results in found.items()]
+                by_check.setdefault(str(result.check_name), {})[partition] = result
+    return [_together(name, key, results) for name, results in by_check.items()]
 
 
 def _together(name: str, key: dg.AssetKey, results: Mapping[str, dg.AssetCheckResult]) -> dg.AssetCheckResult:
@@ -107,14 +107,14 @@ def _check_complete(key: dg.AssetKey, path: str, data_path: str) -> dg.AssetChec
 
 def _check_expectations(step: Step, key: dg.AssetKey, observed: Observed) -> list[dg.AssetCheckResult]:
     """Marin records no results, so its outputs get a warning, which fails no run."""
-    result, known = observed.result, observed.record.has_result
-    absent = "missing" if known else "not recorded"
+    result, recorded = observed.result, observed.record.has_result
+    absent = "missing" if recorded else "not recorded"
     return [
         dg.AssetCheckResult(
             check_name=expectation.name,
             asset_key=key,
             passed=expectation.holds(result),
-            severity=dg.AssetCheckSeverity.ERROR if known and not expectation.warn else dg.AssetCheckSeverity.WARN,
+            severity=dg.AssetCheckSeverity.ERROR if recorded and not expectation.warn else dg.AssetCheckSeverity.WARN,
             metadata={
                 "expected": expectation.describe(),
                 "value": absent if (value := expectation.value_in(result)) is None else value,

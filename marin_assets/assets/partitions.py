@@ -1,4 +1,4 @@
-"""Sets of partitions as Dagster's, and what a step reads as Dagster's mappings between them."""
+"""Sets of partitions as Dagster's, and the reads of a step as Dagster's mappings between them."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def dependencies_of(node: Node) -> list[dg.AssetDep]:
     for source, read in node.reads:
         reads[source].append(read)
     return [
-        dg.AssetDep(dg.AssetKey(list(key_of(source))), partition_mapping=_mapping(node, source, found))
-        for source, found in reads.items()
+        dg.AssetDep(dg.AssetKey(list(key_of(source))), partition_mapping=_mapping(node, source, source_reads))
+        for source, source_reads in reads.items()
     ]
 
 
 def _mapping(node: Node, source: Node, reads: Sequence[Read]) -> dg.PartitionMapping | None:
-    """One mapping for all that is read of an input, as Dagster has one for each. If the input is read at the reader's
-    own key too, the named keys are left out: a run finds them by itself, and says so if they are missing."""
+    """One mapping for all reads of an input, as Dagster has one for each. If the input is read at the reader's own key
+    too, the named keys are left out: a run finds them by itself, and reports it if they are missing."""
     if source.step.partitions is None:
         return None
     own = [read for read in reads if not read.named]

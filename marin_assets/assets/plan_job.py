@@ -1,4 +1,4 @@
-"""The job `plan` of the code location: what a run would do, and why, shown on the page of the job's own run.
+"""The job `plan` of the code location: the actions of a run, with reasons, shown on the page of the job's own run.
 
 In:  a selection of steps, by default all.   Out: a table of the groups, the DAG, and where the plan is as a page.
 Written: that page, <prefix>/.marin/plans/<run>.html.
@@ -103,7 +103,7 @@ def _outputs(instance: dg.DagsterInstance, nodes: Sequence["Node"]) -> list["Nod
 
 
 def _shown(planned: Sequence["Planned"]) -> dict[str, Any]:
-    """What the page of the run shows."""
+    """The metadata on the page of the run: the summary, a table of the groups, and the picture if it is small."""
     from base64 import b64encode
 
     from marin_assets.plan.render.markdown import table_of

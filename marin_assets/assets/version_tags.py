@@ -16,7 +16,7 @@ DATA_VERSION = "dagster/data_version"
 CODE_VERSION = "dagster/code_version"
 INPUT_VERSION, INPUT_EVENT = "dagster/input_data_version", "dagster/input_event_pointer"
 DRIFT = "marin/drift"
-"""Of an output that drifts: "true"."""
+"""The tag of an output that drifts; its value is "true"."""
 NO_EVENT = "NULL"
 """Dagster's pointer to no event: it then compares an input's versions alone."""
 
@@ -24,7 +24,7 @@ NO_EVENT = "NULL"
 def version_tags(node: Node) -> Mapping[str, str]:
     """The tags of an event of this node: its version, and those of the nodes that it reads."""
     tags = {CODE_VERSION: node.version.hash, DATA_VERSION: node.version.hash}
-    for each in node.dependencies:
-        key = "/".join(key_of(each))
-        tags |= {f"{INPUT_VERSION}/{key}": each.version.hash, f"{INPUT_EVENT}/{key}": NO_EVENT}
+    for source in node.dependencies:
+        key = "/".join(key_of(source))
+        tags |= {f"{INPUT_VERSION}/{key}": source.version.hash, f"{INPUT_EVENT}/{key}": NO_EVENT}
     return tags

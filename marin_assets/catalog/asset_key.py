@@ -54,7 +54,7 @@ def selection_of(node: Node) -> str:
 
 
 def _subject_and_label(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the output is about, and what it is. An attribute's last segment says which one it is."""
+    """The subject of the output, and its label: the kind, and for an attribute the last segment, which names it."""
     first, *rest = name.split("/")
     if first not in OUTPUT_KINDS or not rest:
         return (first,), tuple(rest)

@@ -1,6 +1,6 @@
-"""What Dagster's catalog shows of a step before anything is computed: its description and its kinds.
+"""Description and kinds of a step, as Dagster's catalog shows them before anything is computed.
 
-A stage says both itself: its module's docstring starts with a title and has the lines "In:" and "Out:", and KINDS in
+A stage defines both itself: its module's docstring starts with a title and has the lines "In:" and "Out:", and KINDS in
 the module names the libraries or formats that the asset stands for.
 """
 
@@ -21,8 +21,8 @@ _NOT_FOR_THE_CATALOG = re.compile(r"(?:^|\s)(?:Returns?|Raises?) ")
 
 
 def description_of(step: Step) -> str | None:
-    """The step's description as Markdown. Without one, that of its function: the title of its module with what goes in
-    and out, or for other functions the docstring up to what it returns and raises. None without any."""
+    """The step's description as Markdown. Without one, that of its function: the title of its module with its "In:" and
+    "Out:", or for other functions the docstring up to "Returns" or "Raises". None without any."""
     if step.description:
         return step.description
     module = inspect.cleandoc(getattr(_module_of(step), "__doc__", None) or "")
@@ -85,9 +85,9 @@ def _without_tags(markdown: str) -> str:
 def _without_returns(docstring: str) -> str:
     kept = []
     for paragraph in _paragraphs(docstring):
-        found = _NOT_FOR_THE_CATALOG.search(paragraph)
-        kept.append(paragraph[: found.start()] if found else paragraph)
-        if found:
+        returns = _NOT_FOR_THE_CATALOG.search(paragraph)
+        kept.append(paragraph[: returns.start()] if returns else paragraph)
+        if returns:
             break
     return "\n\n".join(filter(None, kept))
 

@@ -18,7 +18,7 @@ from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError
 
 FOLDER = "marin_assets.experiments"
-"""By name: experiments are found, not imported, so that one that fails to import takes nothing else away."""
+"""The folder's name: experiments are found, not imported, so one that fails to import takes nothing else away."""
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def load_experiments() -> Experiments:
 
 
 def _clash(loaded: Mapping[str, tuple[Step, ...]]) -> Exception | None:
-    """What is wrong with the steps of all of them, if anything is."""
+    """The error of the steps of all loaded experiments together, None if they agree."""
     try:
         validate(build_graph([step for steps in loaded.values() for step in steps]))
     except Exception as error:  # of an experiment's own making
@@ -91,12 +91,12 @@ def experiment_of_script(graph: Graph) -> str | None:
         return None
     try:
         own = build_graph(list(steps()))
-    except Exception:  # of the experiment: the code location leaves it out, and says why
+    except Exception:  # of the experiment: the code location leaves it out, and logs why
         return None
     same = {node.name: node.version.hash for node in own} == {node.name: node.version.hash for node in graph}
     return Path(file).stem if same else None
 
 
 def _folders() -> list[str]:
-    found = importlib.util.find_spec(FOLDER)
-    return [os.path.realpath(folder) for folder in found.submodule_search_locations or ()] if found is not None else []
+    spec = importlib.util.find_spec(FOLDER)
+    return [os.path.realpath(folder) for folder in spec.submodule_search_locations or ()] if spec is not None else []

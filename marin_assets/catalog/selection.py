@@ -74,7 +74,7 @@ def _evaluate(graph: Graph, nodes: list[Node], text: str) -> set[Node]:
 
 @dataclass
 class _Parser:
-    """Recursive descent over the tokens of one selection; each method returns the nodes of what it has parsed."""
+    """Recursive descent over the tokens of one selection; each method returns the nodes of its part."""
 
     graph: Graph
     nodes: list[Node]
@@ -150,13 +150,13 @@ class _Parser:
         return {node for node in self.nodes if any(map(pattern.fullmatch, _ATTRIBUTES[attribute](node)))}
 
     def _downstream(self, nodes: set[Node], layers: int | None) -> set[Node]:
-        reached, left = set(nodes), layers
-        while left is None or left > 0:
+        reached, remaining = set(nodes), layers
+        while remaining is None or remaining > 0:
             further = {node for node in self.graph if node not in reached and not reached.isdisjoint(node.dependencies)}
             if not further:
                 break
             reached |= further
-            left = None if left is None else left - 1
+            remaining = None if remaining is None else remaining - 1
         return reached
 
     def _take(self, kind: str, value: str | None = None) -> str | None:
@@ -176,12 +176,12 @@ def _named(nodes: list[Node], pattern: str, option: str) -> set[Node]:
         node for node in nodes if "/".join(key_of(node)) == pattern
     }
     try:
-        found = exact or {node for node in nodes if re.search(pattern, node.name)}
+        matching = exact or {node for node in nodes if re.search(pattern, node.name)}
     except re.error as error:
         raise ConfigError(f"{option} {pattern!r} is not a pattern ({error}). Give part of a name.") from None
-    if not found:
+    if not matching:
         raise _nothing(f"{option} {pattern!r}", nodes)
-    return found
+    return matching
 
 
 def _upstream(nodes: Iterable[Node], layers: int | None = None) -> set[Node]:
@@ -193,10 +193,12 @@ def _upstream(nodes: Iterable[Node], layers: int | None = None) -> set[Node]:
     return reached
 
 
-def _nothing(what: str, nodes: Iterable[Node]) -> ConfigError:
+def _nothing(subject: str, nodes: Iterable[Node]) -> ConfigError:
     names = sorted(node.name for node in nodes)
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ConfigError(f"{what} finds none of the steps {', '.join(names[:SHOWN_NAMES])}{more}. Give part of a name.")
+    return ConfigError(
+        f"{subject} finds none of the steps {', '.join(names[:SHOWN_NAMES])}{more}. Give part of a name."
+    )
 
 
 def _roots(nodes: set[Node]) -> set[Node]:

@@ -1,6 +1,6 @@
 """Complete outputs whose data are gone, or are not as they were published.
 
-In:  what a plan has observed, or the plan.   Out: the same, with a sentence for each such output.
+In:  the observed outputs of a plan, or the plan.   Out: the same, with a sentence for each such output.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def with_lost_data(store: Store, observed: Mapping[Output, Observed]) -> dict[Ou
     """The observed outputs, of which those that were adopted from a place without data are damaged. Others have their
     data beside their control files."""
     adopted = [output for output, seen in observed.items() if seen.adopted is not None]
-    there = _map(lambda output: exists(observed[output].data_path), adopted, store)
-    lost = [output for output, is_there in zip(adopted, there, strict=True) if not is_there]
+    stored = _map(lambda output: exists(observed[output].data_path), adopted, store)
+    lost = [output for output, is_stored in zip(adopted, stored, strict=True) if not is_stored]
     return {**observed, **{output: _damaged(output, observed[output]) for output in lost}}
 
 
 def verified(planned: Sequence[Planned], store: Store) -> list[Planned]:
     """The plan, with the names and sizes of the files of each reused output compared with its manifest."""
-    wanted = [item for item in planned if item.action is Action.REUSE and item.observed.done]
-    findings = dict(zip((item.node.output for item in wanted), _map(_findings, wanted, store), strict=True))
+    reused = [item for item in planned if item.action is Action.REUSE and item.observed.done]
+    findings = dict(zip((item.node.output for item in reused), _map(_findings, reused, store), strict=True))
     return [_with_findings(item, findings.get(item.node.output, "")) for item in planned]
 
 
@@ -53,13 +53,13 @@ def _damaged(output: Output, seen: Observed) -> Observed:
 def _findings(item: Planned) -> str:
     """A phrase; "" if all is as it was published."""
     try:
-        found = verify_listing(item.observed.path, item.observed.record)
+        listing = verify_listing(item.observed.path, item.observed.record)
     except ControlFileError as error:
         return str(error)
-    if found.ok:
+    if listing.ok:
         return ""
-    more = "" if len(found.findings) == 1 else f" and {len(found.findings) - 1} more, which `marin verify` lists"
-    return f"its files are not as its manifest says: {found.findings[0].sentence()}{more}"
+    more = "" if len(listing.findings) == 1 else f" and {len(listing.findings) - 1} more, which `marin verify` lists"
+    return f"its files are not as its manifest says: {listing.findings[0].sentence()}{more}"
 
 
 def _with_findings(item: Planned, findings: str) -> Planned:
@@ -69,8 +69,8 @@ def _with_findings(item: Planned, findings: str) -> Planned:
     return dataclasses.replace(item, kind=Kind.DAMAGED, reason=reason, damage=item.damage or findings)
 
 
-def _map(function: Callable[[One], Result], each: Iterable[One], store: Store) -> list[Result]:
+def _map(function: Callable[[One], Result], values: Iterable[One], store: Store) -> list[Result]:
     if is_local(store.prefix):  # threads would take longer to start
-        return list(map(function, each))
+        return list(map(function, values))
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(function, each))
+        return list(pool.map(function, values))

@@ -1,8 +1,8 @@
-"""Which partitions of which steps a command makes, and in which runs: all steps of one run have the same keys.
+"""The partitions that a command computes of each step, and their runs: all steps of one run have the same keys.
 
-In:  the selected nodes, and the keys that are asked for.
-Out: runs, inputs before readers. A step that others read is made at the keys that they read, the others at those that
-     are asked for.
+In:  the selected nodes, and the requested keys.
+Out: runs, inputs before readers. A step that others read is computed at the keys that they read, the others at the
+     requested keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PartitionRun:
 
     nodes: tuple[Node, ...]
     keys: tuple[str, ...] = ()
-    """In the order of the set. Empty: nodes without partitions."""
+    """Keys in the order of the set. Empty: nodes without partitions."""
 
     def outputs(self) -> list[Node]:
         """A node for each output of the run, inputs before readers."""
@@ -30,43 +30,43 @@ class PartitionRun:
 
 
 def runs_of(
-    nodes: Sequence[Node], asked: Callable[[Node], Sequence[str]], keys_now: Callable[[Partitions], Sequence[str]]
+    nodes: Sequence[Node], requested: Callable[[Node], Sequence[str]], keys_now: Callable[[Partitions], Sequence[str]]
 ) -> list[PartitionRun]:
-    """The runs that make the nodes, which are in the order of their graph.
+    """The runs that compute the nodes, which are in the order of their graph.
 
-    `asked` returns the keys that a node is asked for; it is called for nodes that no other one reads. `keys_now`
-    returns the keys that a set has, in order.
+    `requested` returns the requested keys of a node; it is called for nodes that no other one reads. `keys_now` returns
+    the keys that a set has, in order.
     """
-    keys = _needed(nodes, asked)
+    keys = _needed(nodes, requested)
     runs: list[PartitionRun] = []
-    left = [node for node in nodes if node.step.partitions is None or keys[node]]
-    while left:
-        together = _next(left, keys)
+    pending = [node for node in nodes if node.step.partitions is None or keys[node]]
+    while pending:
+        together = _next(pending, keys)
         taken = set(together)
-        left = [node for node in left if node not in taken]
+        pending = [node for node in pending if node not in taken]
         partitions = together[0].step.partitions
         if partitions is None:
             runs.append(PartitionRun(nodes=tuple(together)))
             continue
         limit = min((n for node in together if (n := node.step.max_partitions_per_run) is not None), default=None)
-        for some in _ranges(keys[together[0]], partitions, keys_now(partitions), limit):
-            runs.append(PartitionRun(nodes=tuple(together), keys=some))
+        for key_range in _ranges(keys[together[0]], partitions, keys_now(partitions), limit):
+            runs.append(PartitionRun(nodes=tuple(together), keys=key_range))
     return runs
 
 
 def keys_of_sets(runs: Iterable[PartitionRun]) -> dict[str, list[str]]:
     """The keys of the runs by dynamic set, each sorted."""
-    found: dict[str, set[str]] = {}
+    keys_by_set: dict[str, set[str]] = {}
     for run in runs:
         for name, keys in _by_set(run.nodes[0].step.partitions, run.keys).items():
-            found.setdefault(name, set()).update(keys)
-    return {name: sorted(keys) for name, keys in found.items()}
+            keys_by_set.setdefault(name, set()).update(keys)
+    return {name: sorted(keys) for name, keys in keys_by_set.items()}
 
 
-def new_keys(name: str, keys: Iterable[str], known: Sequence[str]) -> list[str]:
+def new_keys(name: str, keys: Iterable[str], keys_now: Sequence[str]) -> list[str]:
     """The keys that the dynamic set of this name lacks. Raises PartitionKeyError for one that it cannot have."""
-    there, folders = frozenset(known), FoldersOfKeys(known)
-    new = [key for key in keys if key not in there]
+    existing, folders = frozenset(keys_now), FoldersOfKeys(keys_now)
+    new = [key for key in keys if key not in existing]
     for key in new:
         folders.require_free(key, f"the set {name!r}")
     return new
@@ -76,60 +76,60 @@ def _by_set(partitions: Partitions | None, keys: Sequence[str]) -> dict[str, set
     """The keys of the dynamic sets that keys of this set consist of."""
     if isinstance(partitions, DynamicPartitions):
         return {partitions.name: set(keys)}
-    found: dict[str, set[str]] = {}
+    keys_by_set: dict[str, set[str]] = {}
     if isinstance(partitions, ProductPartitions):
         parts = [partitions.split(key) for key in keys]
         for dimension, own in partitions.dimensions.items():
-            for name, some in _by_set(own, [part[dimension] for part in parts]).items():
-                found.setdefault(name, set()).update(some)
-    return found
+            for name, own_keys in _by_set(own, [part[dimension] for part in parts]).items():
+                keys_by_set.setdefault(name, set()).update(own_keys)
+    return keys_by_set
 
 
-def _needed(nodes: Sequence[Node], asked: Callable[[Node], Sequence[str]]) -> dict[Node, frozenset[str]]:
-    """The keys of each node with partitions: what its readers among the nodes need, else what is asked for."""
+def _needed(nodes: Sequence[Node], requested: Callable[[Node], Sequence[str]]) -> dict[Node, frozenset[str]]:
+    """The keys of each node with partitions: those that its readers among the nodes need, else the requested ones."""
     needed: dict[Node, set[str]] = {node: set() for node in nodes if node.step.partitions is not None}
     read = {source for node in nodes for source, _ in node.reads}
     for node in reversed(nodes):
         if node in needed and node not in read:
-            needed[node].update(asked(node))
+            needed[node].update(requested(node))
         own: Sequence[str | None] = sorted(needed[node]) if node in needed else [None]
         for source, how in node.reads:
             if source in needed:
-                needed[source].update(str(key) for one in own for key in how.keys(one))
+                needed[source].update(str(key) for own_key in own for key in how.keys(own_key))
     return {node: frozenset(keys) for node, keys in needed.items()}
 
 
-def _next(left: Sequence[Node], keys: dict[Node, frozenset[str]]) -> list[Node]:
+def _next(pending: Sequence[Node], keys: dict[Node, frozenset[str]]) -> list[Node]:
     """The nodes of the next run: the first that waits for none, and all with its keys that need no other run first."""
-    found: list[Node] = []
-    waiting = set(left)
-    for node in left:
-        if waiting.isdisjoint(node.dependencies) and (not found or _same(found[0], node, keys)):
-            found.append(node)
+    together: list[Node] = []
+    waiting = set(pending)
+    for node in pending:
+        if waiting.isdisjoint(node.dependencies) and (not together or _same(together[0], node, keys)):
+            together.append(node)
             waiting.discard(node)
-    return found
+    return together
 
 
-def _same(one: Node, other: Node, keys: dict[Node, frozenset[str]]) -> bool:
-    return one.step.partitions == other.step.partitions and keys.get(one) == keys.get(other)
+def _same(node: Node, other: Node, keys: dict[Node, frozenset[str]]) -> bool:
+    return node.step.partitions == other.step.partitions and keys.get(node) == keys.get(other)
 
 
 def _ranges(
-    keys: frozenset[str], partitions: Partitions, known: Sequence[str], limit: int | None
+    keys: frozenset[str], partitions: Partitions, keys_now: Sequence[str], limit: int | None
 ) -> Iterator[tuple[str, ...]]:
-    """The keys in the order of `known`, in Dagster's ranges of at most `limit` keys; unknown ones one by one.
+    """The keys in the order of `keys_now`, in Dagster's ranges of at most `limit` keys; keys outside it one by one.
 
     Dagster's range of a product is one of each dimension, so other ranges stay within one key of the first dimension.
     """
-    split = isinstance(partitions, ProductPartitions) and (limit is not None or len(keys) < len(known))
-    some: list[str] = []
-    for key in known:
-        apart = some and split and key.split(SEPARATOR)[0] != some[-1].split(SEPARATOR)[0]
-        if some and (key not in keys or apart or len(some) == limit):
-            yield tuple(some)
-            some = []
+    split = isinstance(partitions, ProductPartitions) and (limit is not None or len(keys) < len(keys_now))
+    key_range: list[str] = []
+    for key in keys_now:
+        apart = key_range and split and key.split(SEPARATOR)[0] != key_range[-1].split(SEPARATOR)[0]
+        if key_range and (key not in keys or apart or len(key_range) == limit):
+            yield tuple(key_range)
+            key_range = []
         if key in keys:
-            some.append(key)
-    if some:
-        yield tuple(some)
-    yield from ((key,) for key in sorted(keys - frozenset(known)))
+            key_range.append(key)
+    if key_range:
+        yield tuple(key_range)
+    yield from ((key,) for key in sorted(keys - frozenset(keys_now)))

@@ -1,4 +1,4 @@
-"""The stored partitions of steps: their states, and what is observed of them.
+"""The stored partitions of steps: their states, and their observed outputs.
 
 Thousands are observed by two listings and their records, which are packed, instead of three files each. A plan shows
 them, with their drift. A run reads the status of each that it reuses.
@@ -21,9 +21,9 @@ def with_partitions(store: Store, nodes: Iterable[Node]) -> list[Node]:
     """The nodes, and in place of a step with partitions a node for each that has a folder, also of a key that its set
     has no more."""
     return [
-        one
+        member
         for node in nodes
-        for one in (
+        for member in (
             [node]
             if node.step.partitions is None
             else [dataclasses.replace(node, key=key) for key in store.partitions(node.output)]
@@ -38,30 +38,30 @@ def known_partitions(
 
     One whose record cannot be read is left out."""
     nodes = list(nodes)
-    wanted = {
+    outputs = {
         output for node in nodes for output in (node.output, *node.inputs.values()) if output.partition is not None
     }
     own_and_read = ((graph[node.step], *(source for source, _ in node.reads)) for node in nodes)
-    found: dict[Output, Observed] = {}
+    observed: dict[Output, Observed] = {}
     marked: dict[Output, CompletionMarker] = {}
     for step in dict.fromkeys(step for several in own_and_read for step in several):
         if step.step.partitions is None:
             continue
-        there = frozenset(store.partitions(step.output))
-        done = store.done_partitions(step.output, there)
-        for output in wanted:
+        stored = frozenset(store.partitions(step.output))
+        done = store.done_partitions(step.output, stored)
+        for output in outputs:
             if (output.name, output.version) != (step.name, step.version.hash):
                 continue
             if output.partition in done:
                 marked[output] = done[output.partition]
-            elif output.partition not in there:
-                found[output] = Observed(path=store.locate(output), listed=True)
-    records = complete.records_of_partitions({store.locate(output): each for output, each in marked.items()})
+            elif output.partition not in stored:
+                observed[output] = Observed(path=store.locate(output), listed=True)
+    records = complete.records_of_partitions({store.locate(output): mark for output, mark in marked.items()})
     for output in marked:
         path = store.locate(output)
         if path in records:
-            found[output] = Observed(path=path, status=Status.SUCCESS, record=records[path], listed=True)
-    return found
+            observed[output] = Observed(path=path, status=Status.SUCCESS, record=records[path], listed=True)
+    return observed
 
 
 def partition_states(node: Node, store: Store, keys: Iterable[str] = ()) -> list[PartitionState]:

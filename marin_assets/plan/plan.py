@@ -34,7 +34,7 @@ class Kind(enum.StrEnum):
     UNVERIFIED = "unverified"
     """Complete, by a Marin that recorded no version."""
     ADOPTED = "adopted"
-    """Complete, by data that were made elsewhere."""
+    """Complete, by data that were computed elsewhere."""
     NEW = "new"
     """No output of this version, and none of an earlier one."""
     CHANGED = "changed"
@@ -72,9 +72,9 @@ class Planned:
     site: Site | None = None
     """The cluster of a fleet that would compute it."""
     why: Why | None = None
-    """What has changed since the newest earlier output of a step that runs."""
+    """The changes since the newest earlier output of a step that runs."""
     expected: Expected | None = None
-    """What computing it takes, by the history of its step."""
+    """The cost of computing it, by the history of its step."""
 
     @property
     def label(self) -> str:
@@ -98,8 +98,8 @@ def plan(
 ) -> list[Planned]:
     """The action of every selected node (all if None), inputs first. A partition is a node: see `Node.at`.
 
-    `drift` is called for reused nodes, `damage` for nodes that the run reuses or computes. What is `forced` runs even
-    if it is complete. Without `rerun_failed`, what has failed is blocked.
+    `drift` is called for reused nodes, `damage` for nodes that the run reuses or computes. `forced` outputs run even if
+    they are complete. Without `rerun_failed`, failed outputs are blocked.
     """
     order = {node.step: place for place, node in enumerate(graph)}
     actions: dict[Output, Action] = {}
@@ -136,10 +136,10 @@ def plan(
 
 
 def refuse(planned: Iterable[Planned], lacks: Mapping[str, MissingRequirement]) -> list[Planned]:
-    """The plan with what its steps lack, by step name: such a step is blocked, and so is what needs it. A lack that is
-    not certain is part of the reason and blocks nothing."""
+    """The plan with the missing requirements of its steps, by step name: such a step is blocked, and so are its
+    readers. One that is not certain is part of the reason and blocks nothing."""
     refused: set[Output] = set()
-    found = []
+    checked = []
     for item in planned:
         lack = lacks.get(item.node.name) if item.action is Action.RUN else None
         needs = next((label for label, output in item.node.inputs.items() if output in refused), None)
@@ -150,8 +150,8 @@ def refuse(planned: Iterable[Planned], lacks: Mapping[str, MissingRequirement]) 
             reason = lack.phrase if lack is not None else f"needs {needs!r}, which is blocked"
             kind = Kind.LACKS if lack is not None else Kind.INPUT_BLOCKED
             item = dataclasses.replace(item, action=Action.BLOCKED, kind=kind, reason=reason, lacks=lack is not None)
-        found.append(item)
-    return found
+        checked.append(item)
+    return checked
 
 
 def _decide(
@@ -163,9 +163,9 @@ def _decide(
         return Action.BLOCKED, Kind.OTHER_VERSION, "another version's output is stored at this path"
     if seen.done and not forced:
         unverified = seen.match is Match.UNVERIFIED
-        known = "complete, unverified: its record has no version" if unverified else "complete"
+        state = "complete, unverified: its record has no version" if unverified else "complete"
         kind = Kind.UNVERIFIED if unverified else Kind.ADOPTED if seen.adopted else Kind.COMPLETE
-        return Action.REUSE, kind, ", ".join(filter(None, (known, describe_adopted(seen.record))))
+        return Action.REUSE, kind, ", ".join(filter(None, (state, describe_adopted(seen.record))))
     if seen.collected and not forced:
         return Action.REUSE, Kind.COLLECTED, "collected by marin gc, and comes back without computing"
     if seen.holder is not None:

@@ -1,5 +1,5 @@
-"""A saved plan: its JSON, what it is a plan of, and with what each step would run. Given back, it is compared with the
-plan of that moment."""
+"""A saved plan: its JSON, its options, and the facts with which each step would run. Given back, it is compared with
+the plan of that moment."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HAPPENED = {
     (Action.REUSE, Kind.ADOPTED): "was adopted since",
     (Action.RUN, Kind.FAILED): "was tried again, and failed",
 }
-"""Action and kind of an output whose record has another time than when the plan was saved -> what has happened."""
+"""Action and kind of an output whose record has another time than when the plan was saved -> the event since."""
 
 
 class SavedPlanError(ControlFileError):
@@ -61,7 +61,8 @@ def save_plan(
     graph: Graph,
     store: Store,
 ) -> None:
-    """Write the JSON of a plan (`shown.as_json`), the options that it is a plan of, and what its steps run with."""
+    """Write the JSON of a plan (`plan_as_json`), the options that it is a plan of, and the facts that its steps run
+    with."""
     write_json(path, {**plan, "request": dict(request), **intended_as_json(planned, graph, store)})
 
 
@@ -76,7 +77,7 @@ def read_plan(path: str) -> dict[str, Any]:
 def require_unchanged(
     saved: Mapping[str, Any], planned: Sequence[Planned], graph: Graph, store: Store, path: str
 ) -> None:
-    """Raise ConfigError that says what is different now, unless the plan is the saved one."""
+    """Raise ConfigError with the differences, unless the plan is the saved one."""
     changes = [*_changes(saved, planned, store.prefix), *_changes_of_runs(saved, planned, graph, store)]
     if changes:
         more = f" And {len(changes) - SHOWN_CHANGES} more." if len(changes) > SHOWN_CHANGES else ""
@@ -110,23 +111,23 @@ def _changes(saved: Mapping[str, Any], planned: Sequence[Planned], prefix: str) 
 
 
 def _changes_of_runs(saved: Mapping[str, Any], planned: Sequence[Planned], graph: Graph, store: Store) -> Iterator[str]:
-    """What outputs that are still to be computed would be computed with. Of the partitions of a step each difference is
-    named once."""
+    """The differences in the facts with which outputs would be computed that are still to be computed. A difference
+    that several partitions of a step have is named once."""
     if "runs" not in saved and any(item.action is Action.RUN for item in planned):
         yield "It does not have the configs and the code of what is to run, as an earlier version has saved it."
     identities = {_key(output): output["identity"] for output in saved["outputs"]}
     same = [item for item in planned if identities.get((item.node.name, item.node.key)) == item.node.output.identity]
-    known = set()
+    yielded = set()
     for node, sentence in differences_of(saved, same, graph, store):
         about = None if node is None else node.name
-        if (about, sentence) not in known:
-            known.add((about, sentence))
+        if (about, sentence) not in yielded:
+            yielded.add((about, sentence))
             yield sentence if node is None else f"{_label((node.name, node.key))}: {sentence}"
 
 
 def _drift(output: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Without the plumbing, which is shown and never counts."""
-    return [each for each in output.get("drift") or () if each["kind"] != DriftKind.PLUMBING]
+    """The drift without the plumbing, which is shown and never counts."""
+    return [drift for drift in output.get("drift") or () if drift["kind"] != DriftKind.PLUMBING]
 
 
 def _key(output: Mapping[str, Any]) -> tuple[str, str | None]:

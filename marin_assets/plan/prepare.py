@@ -1,9 +1,9 @@
-"""The whole plan of some nodes: their states from the store, the reason to the field, drift, and what it would take.
+"""The whole plan of some nodes: their states from the store, the reason to the field, drift, and expected costs.
 
 In:  nodes of a graph, and the store.   Out: the plan.   Written: markers and packs, which make the next plan faster.
 
 Few outputs are looked at one by one, with all files that a run reads. Many are looked at by their markers: then the
-plan says of a complete output what its marker says, and the run looks at it when it reads it.
+plan shows a complete output as its marker records it, and the run looks at it when it reads it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def plan_with_drift(
     rerun_failed: bool = True,
     exact_up_to: int = EXACT_UP_TO,
 ) -> list[Planned]:
-    """The plan of `nodes`, from one look at what they are and read, with the drift of reused outputs."""
+    """The plan of `nodes`, from one look at their outputs and inputs, with the drift of reused outputs."""
     looked = _look(graph, store, nodes, complete, exact_up_to)
     observed = with_lost_data(store, with_collected(store.prefix, looked))
     damage = _damage_ahead(store, nodes, observed)
@@ -83,7 +83,7 @@ def plan_with_drift(
 
 
 def plan_again(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of a few nodes, each looked at, with drift and without reasons of what runs."""
+    """The plan of a few nodes, each looked at, with drift and without the reasons of runs."""
     return plan_with_drift(graph, store, nodes, CompleteOutputs(store.prefix), exact_up_to=len(graph) + len(nodes))
 
 
@@ -96,7 +96,7 @@ def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[
     why = Causes(complete).of(new)
     expected = estimates([item.node for item in runs], complete)
     removed = _removed(runs, complete)
-    found = []
+    explained = []
     for item in planned:
         if item.action is Action.RUN:
             item = replace(item, expected=expected.get(item.node.name))
@@ -105,21 +105,21 @@ def with_reasons(planned: Sequence[Planned], complete: CompleteOutputs) -> list[
         elif (changed := why.get(item.node)) is not None:
             reason = "; ".join(filter(None, (describe_causes(changed.causes, item.node.name), item.made_from)))
             item = replace(item, kind=Kind.CHANGED, reason=reason, why=changed)
-        found.append(item)
-    return found
+        explained.append(item)
+    return explained
 
 
 def _removed(runs: Sequence[Planned], complete: CompleteOutputs) -> dict[Output, str]:
-    """Those that were complete, as a marker says, and what has become of each, as a phrase."""
+    """The outputs that were complete by their markers, each with a phrase about its removal."""
     marks = {item.node.output: complete.mark_of(item.node.output) for item in runs if item.kind is Kind.NEW}
     paths = {
         item.node.output: item.observed.path
         for item in runs
         if (mark := marks.get(item.node.output)) is not None and mark.is_of(item.node.output)
     }
-    there = existing(paths.values())
+    stored = existing(paths.values())
     return {
-        output: "was taken back since" if path in there else "its folder was removed" for output, path in paths.items()
+        output: "was taken back since" if path in stored else "its folder was removed" for output, path in paths.items()
     }
 
 
@@ -127,29 +127,29 @@ def _look(
     graph: Graph, store: Store, nodes: Sequence[Node], complete: CompleteOutputs, exact_up_to: int
 ) -> Mapping[Output, Observed]:
     beside = [node.output for node in graph if node.step.partitions is None]
-    asked = [output for node in nodes for output in (*node.inputs.values(), node.output)]
-    wanted = list(dict.fromkeys([*beside, *asked]))
-    if len(wanted) <= exact_up_to:
-        looked = store.look(wanted)
+    requested = [output for node in nodes for output in (*node.inputs.values(), node.output)]
+    outputs = list(dict.fromkeys([*beside, *requested]))
+    if len(outputs) <= exact_up_to:
+        looked = store.look(outputs)
         mark_complete(store, complete, looked)
         return looked
-    whole = look_in_bulk(store, (output for output in wanted if output.partition is None), complete)
-    known = known_partitions(graph, store, nodes, complete)
-    left = [output for output in wanted if output.partition is not None and output not in known]
-    return {**whole, **known, **store.look(left)}
+    whole = look_in_bulk(store, (output for output in outputs if output.partition is None), complete)
+    partitions = known_partitions(graph, store, nodes, complete)
+    remaining = [output for output in outputs if output.partition is not None and output not in partitions]
+    return {**whole, **partitions, **store.look(remaining)}
 
 
 def _damage_ahead(
     store: Store, nodes: Sequence[Node], observed: Mapping[Output, Observed]
 ) -> dict[Node, Damage | None]:
-    """The damage that a run would meet, of what was looked at file by file."""
+    """The damage that a run would meet, of the outputs that were looked at file by file."""
     looked = [node for node in nodes if not observed[node.output].listed]
 
     def look_ahead(node: Node) -> Damage | None:
         return find_damage_ahead(observed[node.output], resumable=node.step.resumable)
 
     if is_local(store.prefix):  # threads would take longer to start
-        found = list(map(look_ahead, looked))
+        damage = list(map(look_ahead, looked))
     else:
-        found = map_largest_first(look_ahead, looked, size=lambda _: 0, threads=LOOK_THREADS)
-    return dict(zip(looked, found, strict=True))
+        damage = map_largest_first(look_ahead, looked, size=lambda _: 0, threads=LOOK_THREADS)
+    return dict(zip(looked, damage, strict=True))

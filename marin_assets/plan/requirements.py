@@ -1,4 +1,4 @@
-"""What the steps of nodes require of the machine that runs them, and what that machine or the cluster lacks."""
+"""The requirements of nodes' steps on the machine that runs them, and those that it or the cluster does not meet."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ def requirements_of(node: Node) -> Requirements:
 
 
 def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, MissingRequirement]:
-    """What the nodes, all of which are to be computed, lack where they would run now; by step name. `prefix`: that of
-    their outputs.
+    """The missing requirements of the nodes, all of which are to be computed, where they would run now; by step name.
+    `prefix`: that of their outputs.
 
     Raises SettingError for an invalid cluster.
     """
     by_step = {node.name: node for node in nodes}  # of all partitions of a step, one
     on_cluster = is_on_cluster(None)
-    found = {} if on_cluster else _engine_lacks(by_step)
-    required = [one for one in map(requirements_of, by_step.values()) if not one.plain]
+    missing = {} if on_cluster else _engine_lacks(by_step)
+    required = [requirements for requirements in map(requirements_of, by_step.values()) if not requirements.plain]
     if not on_cluster:
-        required = [one for one in required if not met_here(one)]
+        required = [requirements for requirements in required if not met_here(requirements)]
     if not required:
-        return found
+        return missing
     backend = _backend(prefix) if on_cluster else _local_backend()
     try:
-        return {**find_lacks(backend, required, lambda names: ()), **found}
+        return {**find_lacks(backend, required, lambda names: ()), **missing}
     finally:
         backend.shutdown()
 
 
 def _engine_lacks(by_step: Mapping[str, Node]) -> dict[str, MissingRequirement]:
-    """The steps whose models run on an engine that this machine does not have. A cluster's workers look themselves."""
+    """The steps whose models run on an engine that this machine does not have. A cluster's workers check themselves."""
     engines = {name: getattr(node.step.config, "engine", None) for name, node in by_step.items()}
-    asked = {name: unwrap_versioned_value(engine) for name, engine in engines.items() if isinstance(engine, Engine)}
-    kinds = {engine.kind: engine for engine in asked.values()}  # a look starts a Python
+    requested = {name: unwrap_versioned_value(engine) for name, engine in engines.items() if isinstance(engine, Engine)}
+    kinds = {engine.kind: engine for engine in requested.values()}  # a look starts a Python
     lacking = {kind: lack for kind, engine in kinds.items() if (lack := _engine_lack(engine)) is not None}
-    return {name: lacking[engine.kind] for name, engine in asked.items() if engine.kind in lacking}
+    return {name: lacking[engine.kind] for name, engine in requested.items() if engine.kind in lacking}
 
 
 def _engine_lack(engine: Engine) -> MissingRequirement | None:
     try:
         check_engine(engine)
     except EngineError as error:
-        what = f"the engine {engine.kind!r}, which this machine does not have"
-        return MissingRequirement(verb="needs", what=what, remedy=str(error))
+        requirement = f"the engine {engine.kind!r}, which this machine does not have"
+        return MissingRequirement(verb="needs", what=requirement, remedy=str(error))
     return None
 
 

@@ -1,6 +1,6 @@
-"""What a run looks at of the outputs that its plan reuses: that they are there, whole, and hold their expectations.
+"""Checks of the outputs that a plan reuses, by the run: that they exist, are whole, and hold their expectations.
 
-Of a large plan this is done for what the run reads and for what was asked for, and not for what is above.
+Of a large plan the run checks the outputs that it reads and those that were requested, and none above these.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ THREADS = 32
 
 def look_at_reused(planned: Sequence[Planned], store: Store) -> dict[Output, Observed]:
     """The reused outputs as a look at their files finds them, to the extent that a run looks."""
-    wanted = [item for item in planned if item.action is Action.REUSE]
-    if any(item.observed.listed for item in wanted):
+    reused = [item for item in planned if item.action is Action.REUSE]
+    if any(item.observed.listed for item in reused):
         near = _near(planned)
-        wanted = [item for item in wanted if item.node.output in near]
-    looked = store.look(item.node.output for item in wanted if item.observed.listed)
-    return {item.node.output: looked.get(item.node.output, item.observed) for item in wanted}
+        reused = [item for item in reused if item.node.output in near]
+    looked = store.look(item.node.output for item in reused if item.observed.listed)
+    return {item.node.output: looked.get(item.node.output, item.observed) for item in reused}
 
 
 def needs_recheck(nodes: Sequence[Node], looked: dict[Output, Observed], store: Store) -> set[Output]:
-    """Those of the outputs that were looked at that are not complete, lack files, or miss an expectation. A run of
-    Dagster's takes them: there each failing check has its event, and what is not complete is computed."""
+    """The outputs among `looked` that are not complete, lack files, or miss an expectation. A run of Dagster's takes
+    them: there each failing check has its event, and incomplete outputs are computed."""
     of_output = [(node, looked[node.output]) for node in nodes if node.output in looked]
     if is_local(store.prefix):
         right = [_is_right(node, seen) for node, seen in of_output]
     else:
         with ThreadPoolExecutor(THREADS) as pool:
-            right = list(pool.map(lambda each: _is_right(*each), of_output))
+            right = list(pool.map(lambda pair: _is_right(*pair), of_output))
     return {node.output for (node, _), holds in zip(of_output, right, strict=True) if not holds}
 
 
@@ -55,7 +55,7 @@ def _is_right(node: Node, seen: Observed) -> bool:
         return False
     try:
         return verify_listing(seen.path, seen.record).ok and all(
-            each.warn or each.holds(seen.result) for each in node.step.expectations
+            expectation.warn or expectation.holds(seen.result) for expectation in node.step.expectations
         )
     except ControlFileError:
         return False

@@ -1,4 +1,4 @@
-"""What the outputs of a plan that are not complete would be computed with: config, code, environment, resources.
+"""The facts with which incomplete outputs of a plan would be computed: config, code, environment, resources.
 
 In:  a plan.   Out: JSON for a saved plan, and one sentence for each difference between such JSON and now.
 
@@ -36,7 +36,8 @@ SHAPE = {
 
 
 def intended_as_json(planned: Sequence[Planned], graph: Graph, store: Store) -> dict[str, Any]:
-    """What each output that is not reused would be computed with. A source that several share is stored once."""
+    """The facts with which each output that is not reused would be computed. A source that several share is stored
+    once."""
     runs, sources = [], {}
     digests = _digests(planned, store)
     for node in _computed(planned):
@@ -51,8 +52,8 @@ def intended_as_json(planned: Sequence[Planned], graph: Graph, store: Store) -> 
 def differences_of(
     saved: Mapping[str, Any], planned: Sequence[Planned], graph: Graph, store: Store
 ) -> Iterator[tuple[Node | None, str]]:
-    """The differences between what was saved and now; the node is None for one that concerns all. Outputs that the plan
-    lacks, or that are saved without these facts, are left out."""
+    """The differences between the saved facts and today's; the node is None for one that concerns all. Outputs that the
+    plan lacks, or that are saved without these facts, are left out."""
     runs = {(run["step"], run.get("partition")): run for run in saved.get("runs") or ()}
     sources: SourcesNow = {}
     digests = _digests(planned, store)
@@ -64,13 +65,13 @@ def differences_of(
         facts = {**run["facts"], "source_digest": (saved.get("sources") or {}).get(run["facts"].get("source"))}
         yield from ((node, sentence) for sentence in _settings_changed(run["settings"], _settings(node)))
         before = Record.from_dict({COMPARED: 1, **facts})
-        found = find_drift(before, drifting_facts(node, graph, store, before, sources), digests[node])
-        for each in without_plumbing(found):
-            if each.kind is not Kind.ENVIRONMENT:
-                yield node, each.sentence()
-            elif each.what not in environments:
-                environments.add(each.what)
-                yield None, each.sentence()
+        drifts = find_drift(before, drifting_facts(node, graph, store, before, sources), digests[node])
+        for drift in without_plumbing(drifts):
+            if drift.kind is not Kind.ENVIRONMENT:
+                yield node, drift.sentence()
+            elif drift.what not in environments:
+                environments.add(drift.what)
+                yield None, drift.sentence()
 
 
 def _computed(planned: Sequence[Planned]) -> Iterator[Node]:
@@ -79,9 +80,9 @@ def _computed(planned: Sequence[Planned]) -> Iterator[Node]:
 
 def _digests(planned: Sequence[Planned], store: Store) -> dict[Node, dict[str, str | None]]:
     """The manifest digests of the inputs that the plan does not have, as they were not selected, by label."""
-    known = {item.node.output for item in planned}
+    planned_outputs = {item.node.output for item in planned}
     outside = {
-        node: {label: output for label, output in node.inputs.items() if output not in known}
+        node: {label: output for label, output in node.inputs.items() if output not in planned_outputs}
         for node in _computed(planned)
     }
     looked = store.look(output for inputs in outside.values() for output in inputs.values())
@@ -92,15 +93,15 @@ def _digests(planned: Sequence[Planned], store: Store) -> dict[Node, dict[str, s
 
 
 def _settings(node: Node) -> dict[str, Any]:
-    """As they are after a round trip through JSON."""
-    found = {name: _plain(getattr(node.step, name)) for name in SETTINGS}
-    return json.loads(json.dumps(found))
+    """The node's settings as they are after a round trip through JSON."""
+    settings = {name: _plain(getattr(node.step, name)) for name in SETTINGS}
+    return json.loads(json.dumps(settings))
 
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    return [_plain(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 def _settings_changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

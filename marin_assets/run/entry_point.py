@@ -102,13 +102,13 @@ def _run(steps: Sequence[Step | InputName], description: str | None, options: ar
 
 
 def _data_paths(nodes: Sequence[Node], store: Store) -> dict[str, str]:
-    """Name -> where the data of the output are: an adopted one has them elsewhere."""
+    """Name -> path of the output's data: an adopted output has them elsewhere."""
     # late, for their weight: every load of the code location imports this module
     from marin_resources.storage.index.complete import CompleteOutputs
     from marin_resources.storage.index.look import look_in_bulk
 
-    found = look_in_bulk(store, (node.output for node in nodes), CompleteOutputs(store.prefix))
-    return {node.name: found[node.output].data_path for node in nodes}
+    observed = look_in_bulk(store, (node.output for node in nodes), CompleteOutputs(store.prefix))
+    return {node.name: observed[node.output].data_path for node in nodes}
 
 
 def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
@@ -118,16 +118,16 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
     # late, for its weight: every load of the code location imports this module
     from marin_assets.catalog.selection import select, select_names
 
-    wanted: set[Node] = set()
+    selected: set[Node] = set()
     if options.select:
-        wanted.update(select(graph, options.select))
+        selected.update(select(graph, options.select))
     if options.run_only:
-        wanted.update(select_names(graph, options.run_only, "--run-only"))
-    return [node for node in graph if node in wanted]
+        selected.update(select_names(graph, options.run_only, "--run-only"))
+    return [node for node in graph if node in selected]
 
 
 def exit_code_of(planned: Sequence[Planned]) -> int:
-    """Of a command that prints a plan: 1 if a control file is damaged, or a step lacks something that it requires."""
+    """Exit code of a command that prints a plan: 1 if a control file is damaged, or a step lacks a requirement."""
     return 1 if any(item.damage or item.lacks for item in planned) else 0
 
 
@@ -142,7 +142,7 @@ def plan_or_materialize(
 ) -> int:
     """Materialize the nodes in one run called `name`, or print their plan, by the options of `add_run_options`.
 
-    `of_job`: the job of the code location that they are, as which the run is shown.
+    `of_job`: the job of the code location under which Dagster lists the run.
     Returns the exit code. Raises a sentence for output paths that lie inside one another.
     """
     refuse_overlapping_outputs(graph, store)

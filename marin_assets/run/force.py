@@ -1,4 +1,4 @@
-"""`--force STEP`: complete outputs are withdrawn before the run, and what reads them is looked at after it."""
+"""`--force STEP`: withdraw complete outputs before the run, and report the drift of their readers after it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ def withdraw_forced(planned: Sequence[Planned], store: Store) -> None:
 
 
 def report_drift(planned: Sequence[Planned], graph: Graph, store: Store) -> list[Planned]:
-    """Print which reused outputs drift now, as what they were made from is another one. Returns their plan."""
+    """Print the reused outputs that drift now, as their inputs are other ones. Returns their plan."""
     forced = {item.node.output for item in planned if item.kind is Kind.FORCED}
     readers = [item.node for item in planned if not forced.isdisjoint(item.node.inputs.values()) and item.observed.done]
     if not readers:
         return []
     from marin_assets.plan.prepare import plan_again
 
-    found = [item for item in plan_again(graph, store, readers) if any(each.kind is Drift.INPUT for each in item.drift)]
-    for item in found:
+    drifting = [
+        item for item in plan_again(graph, store, readers) if any(drift.kind is Drift.INPUT for drift in item.drift)
+    ]
+    for item in drifting:
         print_stderr(f"{item.label}: {describe(item.drift)}")
-    return found
+    return drifting

@@ -15,7 +15,7 @@ SELECTIONS = {
     "materialize": "names of steps, --experiment NAME, or '*' for all steps",
     "backfill": "the name of a step with partitions",
 }
-"""Verb -> what selects the steps that it computes."""
+"""Verb -> the words that select the steps that it computes."""
 
 
 class OptionError(InvalidInputError):
@@ -84,7 +84,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def require_words(verb: str, selections: Sequence[str], experiment: str | None, script: str | None = None) -> None:
     """Raise OptionError if a verb that computes was given no steps: all of them are selected on demand only."""
-    if not any(each.strip() for each in (*selections, experiment or "", script or "")):
+    if not any(word.strip() for word in (*selections, experiment or "", script or "")):
         raise OptionError(f"marin {verb}: got no selection, expected at least one. Pass {SELECTIONS[verb]}.")
 
 

@@ -8,7 +8,7 @@ import sys
 
 
 class ReaderGoneError(Exception):
-    """Whoever reads stdout wants no more of it, such as `head`."""
+    """The reader of stdout, such as `head`, has closed it."""
 
 
 def print_line(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The words and options of `marin plan` and `marin run`: which steps they are about, and what is forced.
+"""The words and options of `marin plan` and `marin run`: the steps that they select, and those that they force.
 
 marin plan                          every step of every experiment
 marin plan quickstart               the steps of an experiment
@@ -42,7 +42,7 @@ class Chosen:
     """The steps that a command is about."""
 
     name: str
-    """Of the Dagster run, and of the record of the experiment."""
+    """The name of the Dagster run, and of the record of the experiment."""
     graph: Graph
     nodes: Sequence[Node]
     runs: Sequence[PartitionRun]
@@ -88,7 +88,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def request_of(options: argparse.Namespace) -> dict[str, Any]:
-    """What a saved plan keeps of the options."""
+    """The options that a saved plan keeps."""
     return {name: getattr(options, name) for name in SAVED}
 
 

@@ -1,6 +1,6 @@
-"""Carry out a plan in this process: one Dagster run for each set of partitions, of what is not reused.
+"""Carry out a plan in this process: one Dagster run for each set of partitions, of the outputs that are not reused.
 
-What is reused takes part in no run. Dagster gets an event of it without one, where it does not know it yet.
+Reused outputs are not part of a run. Their materializations are reported to Dagster if it lacks them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is carried out: the steps, and how Dagster shows them."""
+    """The steps to carry out, and how Dagster shows them."""
 
     name: str
     graph: Graph
@@ -42,17 +42,17 @@ class Job:
     runs: Sequence[PartitionRun]
     description: str | None = None
     of_job: LocationJob | None = None
-    """The job of the code location that they are, as which the run is shown."""
+    """The job of the code location under which Dagster lists the run."""
 
 
 def carry_out(job: Job, planned: Sequence[Planned], options: argparse.Namespace) -> int:
-    """Compute what the plan does not reuse. Returns the exit code: 1 if a step or a check failed, 130 after Ctrl-C."""
+    """Compute the outputs that are not reused. Returns 1 if a step or a check failed, 130 after Ctrl-C, else 0."""
     home = ensure_dagster_home()
     looked = look_at_reused(planned, job.store)
     nodes = [item.node for item in planned]
-    left = {item.node.output for item in planned if item.action is not Action.REUSE or item.observed.collected}
-    left |= needs_recheck(nodes, looked, job.store)
-    runs = [reduced for run in job.runs if (reduced := _reduced(run, left)) is not None]
+    remaining = {item.node.output for item in planned if item.action is not Action.REUSE or item.observed.collected}
+    remaining |= needs_recheck(nodes, looked, job.store)
+    runs = [reduced for run in job.runs if (reduced := _reduced(run, remaining)) is not None]
     inside = {node.output for run in runs for node in run.outputs()}
     outside = [item for item in planned if item.node.output not in inside]
     _tell_dagster(outside, job, looked)
@@ -106,12 +106,12 @@ def _run_all(
     return 0
 
 
-def _reduced(run: PartitionRun, left: Collection[Output]) -> PartitionRun | None:
-    """The part of a run that is left to do. A run of partitions keeps all its keys: they are a range to Dagster."""
+def _reduced(run: PartitionRun, remaining: Collection[Output]) -> PartitionRun | None:
+    """The remaining part of a run. A run of partitions keeps all its keys: they are a range to Dagster."""
     if run.keys:
-        nodes = tuple(node for node in run.nodes if any(node.at(key).output in left for key in run.keys))
+        nodes = tuple(node for node in run.nodes if any(node.at(key).output in remaining for key in run.keys))
     else:
-        nodes = tuple(node for node in run.nodes if node.output in left)
+        nodes = tuple(node for node in run.nodes if node.output in remaining)
     return replace(run, nodes=nodes) if nodes else None
 
 
@@ -140,7 +140,7 @@ def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Obse
 
 def write_record(job: Job) -> None:
     """Write the record of the experiment. Raises SettingError for a prefix that cannot be written."""
-    from marin_assets.assets.runs.experiment_record import write_experiment  # late, as it asks git
+    from marin_assets.assets.runs.experiment_record import write_experiment  # late, as it queries git
 
     prefix = job.store.prefix
     try:

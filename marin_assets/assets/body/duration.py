@@ -1,4 +1,4 @@
-"""How long a step took the last time, as Dagster's history of its asset has it."""
+"""Duration of a step's last computation, as Dagster's history of its asset has it."""
 
 from __future__ import annotations
 

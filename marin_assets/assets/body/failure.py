@@ -1,4 +1,4 @@
-"""Failures of steps as Dagster shows them: one sentence, with the traceback and the logs of what failed."""
+"""Failures of steps as Dagster shows them: one sentence, with the traceback and the logs of failed attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a step is, as an observation of its asset: Dagster shows the newest one, and plots the numbers of all."""
+"""Progress of a step, as an observation of its asset: Dagster shows the newest one, and plots the numbers of all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from marin_resources.types.durations import readable_duration
 
 
 def observation_of(key: dg.AssetKey, partition: str | None, pace: Progress) -> dg.AssetObservation:
-    """The step, its speed, its time left, and what the function has reported beside it."""
+    """The step, its speed, its time left, and the other numbers that the function has reported."""
     numbers: dict[str, Any] = {
         "step": pace.step,
         "steps": pace.of,

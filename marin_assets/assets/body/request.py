@@ -26,7 +26,7 @@ from marin_resources.wire.task import Task
 def build_request(
     node: Node, graph: Graph, store: Store, run_id: str | None, was_long_running: Callable[[], bool] = lambda: False
 ) -> ProduceRequest:
-    """The request for a node's output. `was_long_running` is asked of its last materialization, and may block."""
+    """The request for a node's output. `was_long_running` queries its last materialization, and may block."""
     return ProduceRequest(
         output=node.output,
         selection=selection_of(node),
@@ -55,7 +55,7 @@ def build_task(
     output, step = node.output, node.step
     unwaited = unwaited_inputs(node)
     looked = store.look(unwaited.values())
-    inputs = {**inputs, **{label: looked[each] for label, each in unwaited.items() if looked[each].adopted}}
+    inputs = {**inputs, **{label: looked[source] for label, source in unwaited.items() if looked[source].adopted}}
     config, adopted = resolved_config(node, graph, store, site, inputs), adopted_paths(node, inputs, site)
     if site is None:
         refuse_foreign_urls(node, adopted.values())
@@ -67,7 +67,7 @@ def build_task(
         inputs=tuple(observed.path for observed in inputs.values()),
         data_prefix=site.prefix if site is not None and elsewhere else None,
         copies=copies_for(site, config) if site is not None else (),
-        records={path: store.locate(each) for each, path in adopted.items()},
+        records={path: store.locate(source) for source, path in adopted.items()},
         cluster=site.cluster if site is not None else "",
         fn=reference_to(step.fn),
         config=config,

@@ -1,4 +1,4 @@
-"""What Dagster's page of an asset shows of its output: numbers, tables, plots, links.
+"""Metadata of an asset's output for its page in Dagster: numbers, tables, plots, links.
 
 May import marin_resources and Dagster.
 """

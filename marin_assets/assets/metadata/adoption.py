@@ -1,4 +1,4 @@
-"""Where an adopted output is from, and which adopted outputs an output was made from, as metadata."""
+"""Origin of an adopted output, and of the adopted outputs that an output was computed from, as metadata."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def adoption_of(record: Record) -> dict[str, Any]:
             f"from {adopted.path}{made_as}: {adopted.why} ({adopted.by or 'someone'}, {(adopted.at or '')[:19]})"
         )
     if made_from := record.adopted_inputs:
-        rows = [{"output": name, "from": each.path, "why": each.why} for name, each in made_from.items()]
+        rows = [{"output": name, "from": origin.path, "why": origin.why} for name, origin in made_from.items()]
         shown["adopted_inputs"] = table(rows)
     return shown

@@ -1,4 +1,4 @@
-"""What an output has cost by itself, as metadata. `marin cost` adds all that it was made from."""
+"""The cost of an output by itself, as metadata. `marin cost` adds the costs of all that it was computed from."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def costs_of(record: Record) -> dict[str, Any]:
         bill = bill_of(cost, price_list())
     except SettingError as error:  # a price that is wrong must not keep an output from its page
         bill = CostEstimate(dollars=None, unknown=str(error))
-    found = {
+    numbers = {
         "cpu_s": cost.cpu_s,
         "bytes_in": cost.bytes_in,
         "device_hours": round(cost.device_hours, 4) if cost.device_hours else None,
         "cost_dollars": None if bill.dollars is None else round(bill.dollars, 4),
         "cost_unknown": bill.unknown or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in numbers.items() if value is not None}

@@ -23,7 +23,7 @@ def curves_of(result: Mapping[str, Any]) -> dict[str, dg.MetadataValue]:
 
 
 def _is_curve(value: Any) -> bool:
-    return isinstance(value, list) and len(value) > 1 and all(_is_number(one) for one in value)
+    return isinstance(value, list) and len(value) > 1 and all(_is_number(point) for point in value)
 
 
 def _is_number(value: Any) -> bool:

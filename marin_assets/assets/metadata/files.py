@@ -36,12 +36,12 @@ def report_of(observed: Observed) -> dict[str, Any]:
 
 
 def links_of(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What the result names as its links: a URL opens its page, and a command is shown as it is."""
+    """The links that the result names: a URL opens its page, and a command is shown as it is."""
     links = result.get("links")
-    found = links if isinstance(links, Mapping) else {}
+    targets = links if isinstance(links, Mapping) else {}
     return {
         f"link {name}": dg.MetadataValue.url(target) if target.startswith(WEB) else target
-        for name, target in found.items()
+        for name, target in targets.items()
         if isinstance(target, str)
     }
 

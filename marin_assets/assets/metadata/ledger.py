@@ -1,4 +1,4 @@
-"""The ledger of a step on slices, as metadata: what its tries cost, and how much of that was kept."""
+"""The ledger of a step on slices, as metadata: the cost of its tries, and the share of it that was kept."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def ledger_of(record: Record) -> dict[str, Any]:
         "slices_waited_s": sums["waited_s"],
         **{name: sums[name] for name in ("startup_s", "kept_s", "lost_s")},
         **({"device_hours": sums["device_hours"]} if sums.get("device_hours") else {}),
-        "tries": table([_row(each) for each in tries[-MAX_ROWS:]]),
+        "tries": table([_row(entry) for entry in tries[-MAX_ROWS:]]),
     }
 
 
-def _row(each: Mapping[str, Any]) -> dict[str, Any]:
-    """A row that says "?" where the end of a try is not known: its job was lost with it."""
-    ended = each.get("ran_s") is not None
+def _row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a try, with "?" if its end is not known: its job was lost with it."""
+    ended = entry.get("ran_s") is not None
     return {
-        "try": f"{each.get('attempt', '?')}.{each.get('number', '?')}",
-        "end": (each.get("cause") or "returned") if ended else "lost with its job",
-        "waited s": each.get("waited_s"),
-        "startup s": each.get("startup_s") if ended else "?",
-        "kept s": each.get("kept_s") if ended else "?",
-        "lost s": each.get("lost_s") if ended else "?",
-        "from step": "beginning" if each.get("resumed_from") is None else str(each["resumed_from"]),
-        "slices": ", ".join(each.get("slices") or []) or "none",
-        "hosts": ", ".join(each.get("hosts") or []),
-        "error": each.get("error") or "",
+        "try": f"{entry.get('attempt', '?')}.{entry.get('number', '?')}",
+        "end": (entry.get("cause") or "returned") if ended else "lost with its job",
+        "waited s": entry.get("waited_s"),
+        "startup s": entry.get("startup_s") if ended else "?",
+        "kept s": entry.get("kept_s") if ended else "?",
+        "lost s": entry.get("lost_s") if ended else "?",
+        "from step": "beginning" if entry.get("resumed_from") is None else str(entry["resumed_from"]),
+        "slices": ", ".join(entry.get("slices") or []) or "none",
+        "hosts": ", ".join(entry.get("hosts") or []),
+        "error": entry.get("error") or "",
     }

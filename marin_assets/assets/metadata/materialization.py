@@ -1,5 +1,5 @@
-"""The metadata of a materialization, in the order in which a person asks: what has drifted, if anything, what came out,
-what it cost, where it is stored, how it was made."""
+"""The metadata of a materialization, in the order of a reader's interest: drift, if any, the result, its cost, its
+place in the store, and how it was computed."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def _versioned(record: Record) -> list[str]:
 
 
 def _maker(record: Record) -> dict[str, Any]:
-    """Who computed the output, with which commit and in which run, which may be of another deployment. Who has adopted
-    it did not."""
+    """The user who computed the output, the commit, and the run, which may be of another deployment. Nothing for an
+    adopted output: the user who adopted it did not compute it."""
     if record.adopted:
         return {}
-    git = known if isinstance(known := record.git, Mapping) else {}
-    own = known if isinstance(known := record.project, Mapping) else {}
+    git = recorded if isinstance(recorded := record.git, Mapping) else {}
+    own = recorded if isinstance(recorded := record.project, Mapping) else {}
     parts = [
         f"{record.user or 'someone'} on {record.host or 'an unknown machine'}",
         f"commit {str(git['commit'])[:12]}{' with changes' if git.get('dirty') else ''}" if git.get("commit") else "",
@@ -144,8 +144,8 @@ def _drifts(drift: Sequence[Drift], not_recorded: Sequence[Kind]) -> dict[str, A
 
 
 def _sizes(record: Record) -> dict[str, Any]:
-    found = {"files": record.manifest.files, "bytes": record.manifest.bytes, "duration_s": record.duration_s}
-    return {key: value for key, value in found.items() if value is not None}
+    sizes = {"files": record.manifest.files, "bytes": record.manifest.bytes, "duration_s": record.duration_s}
+    return {key: value for key, value in sizes.items() if value is not None}
 
 
 def _timing(record: Record) -> dict[str, Any]:

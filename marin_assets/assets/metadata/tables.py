@@ -25,17 +25,17 @@ DIGITS = 6
 MAX_ROWS = 50
 """The rest of a longer table is in the results, on the same page."""
 MAX_CHARACTERS = 400
-"""Of one cell. Dagster's database stores each table once for every materialization."""
+"""Longest text of one cell. Dagster's database stores each table once for every materialization."""
 
 
 def tables_of(result: Mapping[str, Any]) -> dict[str, dg.MetadataValue]:
     """The tables of a result, by their names in it."""
-    found: dict[str, dg.MetadataValue] = {}
+    tables: dict[str, dg.MetadataValue] = {}
     for name, value in result.items():
         if rows := _rows_of(value):
             more = f" (first {MAX_ROWS} of {len(rows)})" if len(rows) > MAX_ROWS else ""
-            found[f"{name}{more}"] = table(rows[:MAX_ROWS])
-    return found
+            tables[f"{name}{more}"] = table(rows[:MAX_ROWS])
+    return tables
 
 
 def config_table(config: Any, versioned: Iterable[str]) -> dg.MetadataValue:
@@ -90,7 +90,7 @@ def _turned(columns: Mapping[str, Row]) -> list[Row]:
 
 
 def _free_column(taken: Iterable[str]) -> str:
-    """NAME, with underscores if a column of that name is there."""
+    """NAME, with underscores if a column of that name exists."""
     names, free = set(taken), NAME
     while free in names:
         free += "_"

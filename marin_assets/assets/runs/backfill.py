@@ -20,35 +20,37 @@ SHOWN_NAMES = 3
 
 
 def request_backfill(
-    graph: Graph, wanted: Mapping[Node, Sequence[str]], tags: Mapping[str, str] | None = None
+    graph: Graph, requested: Mapping[Node, Sequence[str]], tags: Mapping[str, str] | None = None
 ) -> tuple[str, bool]:
     """Request one backfill of nodes of the code location, each with the keys of its partitions; none for a node without
-    them. Inputs are made first.
+    them. Inputs are computed first.
 
     Return its id, and whether a daemon is running that will carry it out.
     """
     asset_graph = definitions_of(graph, {}).resolve_asset_graph()
     ensure_dagster_home()
     with open_instance() as instance:
-        keys = {asset_key(node): tuple(keys) for node, keys in wanted.items()}
-        backfill_id = store_backfill(instance, asset_graph, keys, title=_title(wanted), tags=tags or {})
+        keys = {asset_key(node): tuple(keys) for node, keys in requested.items()}
+        backfill_id = store_backfill(instance, asset_graph, keys, title=_title(requested), tags=tags or {})
         return backfill_id, is_daemon_healthy(instance, BACKFILL_DAEMON)
 
 
-def _title(wanted: Mapping[Node, Sequence[str]]) -> str:
-    names = [node.name for node in wanted]
+def _title(requested: Mapping[Node, Sequence[str]]) -> str:
+    names = [node.name for node in requested]
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    count = sum(len(keys) for keys in wanted.values())
+    count = sum(len(keys) for keys in requested.values())
     return f"{', '.join(names[:SHOWN_NAMES])}{more}: {count} partition{'s' * (count != 1)}"
 
 
 def materialized_at_another_version(node: Node, keys: Collection[str]) -> set[str]:
-    """Those of the keys whose last materialization in Dagster's history is of another version of the step."""
+    """The subset of keys whose last materialization in Dagster's history is of another version of the step."""
     ensure_dagster_home()
     with open_instance() as instance:
         tags = instance.event_log_storage.get_latest_tags_by_partition(
             asset_key(node), dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
         )
     return {
-        key for key, found in tags.items() if key in keys and found.get(DATA_VERSION) not in (None, node.version.hash)
+        key
+        for key, key_tags in tags.items()
+        if key in keys and key_tags.get(DATA_VERSION) not in (None, node.version.hash)
     }

@@ -23,16 +23,16 @@ def write_experiment(name: str, graph: Graph, store: Store, description: str | N
     steps = [_step_info(node, store) for node in graph]
     digest = hashlib.md5(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:6]
     path = join(store.prefix, "experiments", f"{name}-{digest}.json")
-    known = provenance()
+    origin = provenance()
     write_json(
         path,
         {
             "format_version": FORMAT_VERSION,
             "worker_id": f"{os.uname().nodename}-{os.getpid()}",
-            "git_commit": known["git"]["commit"],
+            "git_commit": origin["git"]["commit"],
             "caller_path": os.path.abspath(sys.argv[0]),
             "created_date": datetime.now(UTC).isoformat(),
-            "user": known["user"],
+            "user": origin["user"],
             "prefix": store.prefix,
             "description": description,
             "steps": steps,

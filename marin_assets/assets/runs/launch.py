@@ -44,7 +44,7 @@ def queue_run(
 
 
 def launched_by() -> dict[str, str]:
-    """The tag of what this user launches."""
+    """The tag of the runs that this user launches."""
     user = user_name()
     return {TAG: user} if user else {}
 

@@ -32,7 +32,7 @@ class RunResult:
     """One sentence for each step that failed."""
     failed_checks: tuple[str, ...]
     stopped: bool
-    """By Ctrl-C, a signal or Terminate."""
+    """Whether the run was stopped, by Ctrl-C, a signal or Terminate."""
 
 
 def run_graph(
@@ -82,8 +82,8 @@ def create_run(
     """Store a run of `nodes` that has not begun, and return it with its job. `tags_of` returns its tags for its id."""
     job, selected = _job_of(name, graph, nodes, of_job)
     execution = {"execution": {"config": {"max_concurrent": max_concurrent}}} if max_concurrent else {}
-    asked = {} if wait_for_others else {"resources": {"store": {"config": {"wait_for_others": False}}}}
-    config = {**execution, **asked, "loggers": {"console": {"config": {}}}}
+    store_config = {} if wait_for_others else {"resources": {"store": {"config": {"wait_for_others": False}}}}
+    config = {**execution, **store_config, "loggers": {"console": {"config": {}}}}
     run_id = str(uuid.uuid4())
     tags = {**tags_of(run_id), **_partition_tags(keys)}
     origin = location_job_origin(job.name) if of_job is not None else None
@@ -123,8 +123,10 @@ def _run_result(instance: dg.DagsterInstance, run_id: str, result: Any) -> RunRe
     materialized = [event.materialization for event in result.get_asset_materialization_events()]
     if failures:  # the complete partitions of a step that failed are in the run's log alone
         logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-        materialized = [found for entry in logged if (found := entry.asset_materialization) is not None]
-    reused = sum(each.metadata["reused"].value is True for each in materialized)
+        materialized = [
+            materialization for entry in logged if (materialization := entry.asset_materialization) is not None
+        ]
+    reused = sum(materialization.metadata["reused"].value is True for materialization in materialized)
     if events:
         failures = (events[0],)
     elif not failures and run is not None and run.status is not dg.DagsterRunStatus.SUCCESS:

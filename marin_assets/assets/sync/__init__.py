@@ -1,1 +1,1 @@
-"""Dagster's record of assets made equal to the store: outputs that others computed, and outputs that were removed."""
+"""Updates of Dagster's record of assets from the store: outputs that others computed, and outputs that were removed."""

@@ -1,4 +1,5 @@
-"""The differences between the store and Dagster's history: what Dagster does not know, and what has vanished.
+"""The differences between the store and Dagster's history: outputs that Dagster does not know, and outputs that have
+vanished.
 
 In:  nodes and their store.   Out: the nodes that differ.   Written: the markers that complete outputs lack.
 """
@@ -26,22 +27,22 @@ class Differences:
     """Nodes, and nodes of partitions, inputs first."""
 
     unknown: list[Node] = field(default_factory=list)
-    """Complete in the store, and Dagster's newest materialization is of another version, or there is none."""
+    """Complete in the store, and Dagster's newest materialization is of another version, or does not exist."""
     vanished: list[Node] = field(default_factory=list)
     """Dagster's newest materialization is of this version, and the store has no complete output, nor a process that
     computes it."""
     damaged: list[str] = field(default_factory=list)
-    """A sentence for each output with a damaged control file. What Dagster shows of it is left as it is."""
+    """A sentence for each output with a damaged control file. Its history in Dagster is left as it is."""
 
-    def add(self, node: Node, state: State, known: bool) -> None:
-        if state is State.COMPLETE and not known:
+    def add(self, node: Node, state: State, reported: bool) -> None:
+        if state is State.COMPLETE and not reported:
             self.unknown.append(node)
-        elif state in UNFINISHED and known:
+        elif state in UNFINISHED and reported:
             self.vanished.append(node)
 
 
 def differences(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Differences:
-    """Compare what the store has of these nodes, in the order of their graph, with Dagster's history.
+    """Compare the outputs of these nodes in the store, in the order of their graph, with Dagster's history.
 
     The control files of each are read, also of thousands: markers know nothing of a damaged one. Raises
     UnavailableError.
@@ -50,29 +51,29 @@ def differences(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Stor
     looked = store.look(node.output for node in whole)
     mark_complete(store, CompleteOutputs(store.prefix), looked)
     tags = tags_of(instance, whole)
-    found = Differences()
+    differing = Differences()
     for node in nodes:
         if node.step.partitions is not None:
-            _add_partitions(found, instance, node, store)
+            _add_partitions(differing, instance, node, store)
             continue
         seen = looked[node.output]
         if seen.damage:
-            found.damaged.append(seen.damage)
-        found.add(node, state_of(seen), tags.get(node.name, {}).get(DATA_VERSION) == node.version.hash)
-    return found
+            differing.damaged.append(seen.damage)
+        differing.add(node, state_of(seen), tags.get(node.name, {}).get(DATA_VERSION) == node.version.hash)
+    return differing
 
 
-def _add_partitions(found: Differences, instance: dg.DagsterInstance, node: Node, store: Store) -> None:
+def _add_partitions(differing: Differences, instance: dg.DagsterInstance, node: Node, store: Store) -> None:
     versions = versions_of_partitions(instance, node)
-    known = [key for key, version in versions.items() if version == node.version.hash]
-    states = partition_states(node, store, known)
-    looked = store.look(node.output.at(each.key) for each in states if each.state is State.COMPLETE)
+    reported = [key for key, version in versions.items() if version == node.version.hash]
+    states = partition_states(node, store, reported)
+    looked = store.look(node.output.at(partition.key) for partition in states if partition.state is State.COMPLETE)
     damaged = {str(output.partition): seen.damage for output, seen in looked.items() if seen.damage}
-    for each in states:
-        if each.state is State.BLOCKED or each.key in damaged:
-            found.damaged.append(damaged.get(each.key, each.error))
-        elif _has_key(node, each.key):
-            found.add(node.at(each.key), each.state, versions.get(each.key) == node.version.hash)
+    for partition in states:
+        if partition.state is State.BLOCKED or partition.key in damaged:
+            differing.damaged.append(damaged.get(partition.key, partition.error))
+        elif _has_key(node, partition.key):
+            differing.add(node.at(partition.key), partition.state, versions.get(partition.key) == node.version.hash)
 
 
 def _has_key(node: Node, key: str) -> bool:

@@ -16,26 +16,26 @@ def known_keys(name: str) -> Sequence[str]:
         return instance.get_dynamic_partitions(name)
 
 
-def add_keys(wanted: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+def add_keys(keys_by_set: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """Add to each dynamic set the keys that it lacks, in this order, and return those by the name of the set.
 
     Raises PartitionKeyError for a new key whose folder another key has; then none is added.
     """
-    if not any(wanted.values()):
+    if not any(keys_by_set.values()):
         return {}
     ensure_dagster_home()
     with open_instance() as instance:
-        new = {name: new_keys(name, keys, instance.get_dynamic_partitions(name)) for name, keys in wanted.items()}
+        new = {name: new_keys(name, keys, instance.get_dynamic_partitions(name)) for name, keys in keys_by_set.items()}
         for name, keys in new.items():
             if keys:
                 instance.add_dynamic_partitions(name, keys)
     return {name: keys for name, keys in new.items() if keys}
 
 
-def remove_keys(wanted: Mapping[str, Iterable[str]]) -> None:
+def remove_keys(keys_by_set: Mapping[str, Iterable[str]]) -> None:
     """Remove keys from dynamic sets. Their outputs and their history stay."""
     ensure_dagster_home()
     with open_instance() as instance:
-        for name, keys in wanted.items():
+        for name, keys in keys_by_set.items():
             for key in keys:
                 instance.delete_dynamic_partition(name, key)

@@ -1,4 +1,4 @@
-"""What Dagster's history says of the newest materialization of each node, by some queries for thousands."""
+"""Tags and versions of each node's newest materialization in Dagster's history, by a few queries for thousands."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ AT_ONCE = 500
 
 
 def tags_of(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> dict[str, Mapping[str, str]]:
-    """Name of a node -> the tags of its asset's newest materialization. What has none is left out."""
+    """Name of a node -> the tags of its asset's newest materialization. A node without one is left out."""
     names = {asset_key(node): node.name for node in nodes}
     events = instance.get_latest_materialization_events(list(names)) if names else {}
     materializations = {key: event.asset_materialization for key, event in events.items() if event is not None}
-    return {names[key]: found.tags or {} for key, found in materializations.items() if found is not None}
+    return {
+        names[key]: materialization.tags or {}
+        for key, materialization in materializations.items()
+        if materialization is not None
+    }
 
 
 def versions_of_partitions(instance: dg.DagsterInstance, node: Node) -> dict[str, str | None]:
-    """Key of a partition -> the version of its newest materialization. What has none is left out."""
+    """Key of a partition -> the version of its newest materialization. A partition without one is left out."""
     tags = instance.event_log_storage.get_latest_tags_by_partition(
         asset_key(node), dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION]
     )
-    return {key: each.get(DATA_VERSION) for key, each in tags.items()}
+    return {key: key_tags.get(DATA_VERSION) for key, key_tags in tags.items()}
 
 
 def partitions_with_drift(instance: dg.DagsterInstance, node: Node) -> set[str]:

@@ -1,4 +1,4 @@
-"""Let Dagster show as missing what has vanished from the store.
+"""Mark outputs that were removed from the store as missing in Dagster.
 
 In:  nodes whose newest materialization is of their version.   Out: those that Dagster shows as missing now.
 
@@ -24,15 +24,15 @@ from marin_resources.storage.output.store import Store
 
 
 def mark_missing(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Iterator[Node]:
-    """Wipe these nodes, and yield them. What is complete again, or is being computed again, is left out.
+    """Wipe these nodes, and yield them. Outputs that are complete again, or are being computed again, are left out.
 
-    A run may complete an output, and report it, right before the wipe. So it is looked at afterwards too, and reported
-    again.
+    A run may complete an output, and report it, right before the wipe. So its state is read afterwards too, and it is
+    reported again.
     """
     for begin in range(0, len(nodes), AT_ONCE):
-        some = nodes[begin : begin + AT_ONCE]
-        looked = store.look(node.output for node in some)
-        gone = [node for node in some if state_of(looked[node.output]) in UNFINISHED]
+        batch = nodes[begin : begin + AT_ONCE]
+        looked = store.look(node.output for node in batch)
+        gone = [node for node in batch if state_of(looked[node.output]) in UNFINISHED]
         _wipe(instance, gone)
         back = set(report_unknown(instance, gone, store))
         yield from (node for node in gone if node not in back)
@@ -44,5 +44,5 @@ def _wipe(instance: dg.DagsterInstance, nodes: Sequence[Node]) -> None:
     for node in nodes:
         if node.key is not None:
             keys.setdefault(asset_key(node), []).append(node.key)
-    for asset, some in keys.items():
-        wipe_partitions(instance, asset, some)
+    for asset, asset_keys in keys.items():
+        wipe_partitions(instance, asset, asset_keys)

@@ -3,7 +3,7 @@
 In:  nodes and their store.   Out: materializations without a run, inputs first.
 
 The store is the truth, and Dagster's database a view of it. So a database that is lost, new, or of another deployment
-shows again what is there: the same metadata, versions and partitions, but not the runs, ticks and older versions.
+shows the outputs again: the same metadata, versions and partitions, but not the runs, ticks and older versions.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from marin_resources.storage.output.store import Store
 from marin_resources.types.output import Observed, Output
 
 AT_ONCE = 500
-"""Outputs that are looked at and reported together. A process that is killed leaves its last batch to the next one."""
+"""Outputs that are read and reported together. A process that is killed leaves its last batch to the next one."""
 
 
 def report_unknown(instance: dg.DagsterInstance, nodes: Sequence[Node], store: Store) -> Iterator[Node]:
     """Report a materialization of each of these nodes, and yield it. Those that are no longer complete are left out."""
     for begin in range(0, len(nodes), AT_ONCE):
-        some = nodes[begin : begin + AT_ONCE]
-        looked = store.look([node.output for node in some])
-        done = [node for node in some if looked[node.output].done]
+        batch = nodes[begin : begin + AT_ONCE]
+        looked = store.look([node.output for node in batch])
+        done = [node for node in batch if looked[node.output].done]
         report_together(instance, [materialization_of(node, looked[node.output]) for node in done])
         yield from done
 
@@ -54,7 +54,7 @@ def report_reused(
     """
     whole = [item for item in reused if item.node.key is None]
     tags = tags_of(instance, [item.node for item in whole])
-    told = [item for item in whole if _shows_another(tags.get(item.node.name, {}), item)]
+    unreported = [item for item in whole if _shows_another(tags.get(item.node.name, {}), item)]
     partitions: dict[Node, list[Planned]] = {}
     for item in reused:
         if item.node.key is not None:
@@ -64,9 +64,9 @@ def report_reused(
         for item in items:
             key = str(item.node.key)
             shown = {DATA_VERSION: versions.get(key) or "", **({DRIFT: "true"} if key in drifting else {})}
-            told += [item] if _shows_another(shown, item) else []
-    for begin in range(0, len(told), AT_ONCE):
-        report_together(instance, _events(told[begin : begin + AT_ONCE], graph, store, looked))
+            unreported += [item] if _shows_another(shown, item) else []
+    for begin in range(0, len(unreported), AT_ONCE):
+        report_together(instance, _events(unreported[begin : begin + AT_ONCE], graph, store, looked))
 
 
 def _shows_another(tags: Mapping[str, str], item: Planned) -> bool:
@@ -77,9 +77,9 @@ def _shows_another(tags: Mapping[str, str], item: Planned) -> bool:
 def _events(
     items: Sequence[Planned], graph: Graph, store: Store, looked: Mapping[Output, Observed]
 ) -> list[dg.AssetMaterialization]:
-    """The events of those that are complete, from one look at them and their inputs."""
-    wanted = [output for item in items for output in (item.node.output, *item.node.inputs.values())]
-    seen = {**looked, **store.look(output for output in wanted if output not in looked)}
+    """The events of the complete outputs, from one look at them and their inputs."""
+    outputs = [output for item in items for output in (item.node.output, *item.node.inputs.values())]
+    seen = {**looked, **store.look(output for output in outputs if output not in looked)}
     events = []
     for item in items:
         node, observed = item.node, seen[item.node.output]

@@ -1,1 +1,1 @@
-"""Why a step has another version than before: the fields that differ, in it or in what it was made from."""
+"""The reasons of a step's new version: the fields that differ, in it or in its inputs."""

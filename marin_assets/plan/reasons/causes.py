@@ -1,7 +1,7 @@
-"""Why the steps of a plan have no output yet: the fields that have changed since the newest earlier output of each.
+"""The reasons why steps of a plan have no output yet: the fields that changed since the newest earlier output of each.
 
 In:  nodes that run, and the complete outputs of the prefix.
-Out: for each node its root causes: the fields that differ, in the step itself or in what it is made from, in turn.
+Out: for each node its root causes: the fields that differ, in the step itself or in its inputs, in turn.
 
 An earlier output is a complete one of the same name and another version. A record of it holds its whole version, with
 its inputs; one far above the raw data is a name and a hash, whose own record is read.
@@ -25,7 +25,7 @@ MOST_CAUSES = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A change that gave a step, and all that is made from it, another version."""
+    """A change that gave a step, and all that is computed from it, another version."""
 
     step: str
     change: FieldChange | None
@@ -38,7 +38,7 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """Why a step has another version than its newest earlier output."""
+    """The reasons why a step has another version than its newest earlier output."""
 
     earlier: Mark
     own: tuple[FieldChange, ...]
@@ -58,10 +58,10 @@ class Causes:
         self._waits: dict[Node, Waits] = {}
 
     def of(self, nodes: Sequence[Node]) -> dict[Node, Why]:
-        """Why each of these nodes has another version than before. A node without an earlier output is left out."""
-        found = {node: mark for node in nodes if (mark := self._newest_earlier(node)) is not None}
-        records = self._complete.records(found.values())
-        return {node: self._why(node, mark, records.get(mark)) for node, mark in found.items()}
+        """The reasons of each of these nodes for its new version. A node without an earlier output is left out."""
+        earlier = {node: mark for node in nodes if (mark := self._newest_earlier(node)) is not None}
+        records = self._complete.records(earlier.values())
+        return {node: self._why(node, mark, records.get(mark)) for node, mark in earlier.items()}
 
     def _newest_earlier(self, node: Node) -> Mark | None:
         marks = self._complete.by_name.get(node.name, ())
@@ -74,7 +74,9 @@ class Causes:
         self._recorded[path_of(was)] = record
         changed = self._differences(was, node)
         causes = self._causes(was, node)
-        return Why(earlier=mark, own=changed.fields, inputs=tuple(each.name for each in changed.inputs), causes=causes)
+        return Why(
+            earlier=mark, own=changed.fields, inputs=tuple(change.name for change in changed.inputs), causes=causes
+        )
 
     def _causes(self, was: Dependency, node: Node) -> tuple[Cause, ...]:
         """The root causes of one pair of versions. No recursion: a chain may have thousands of steps."""
@@ -91,12 +93,14 @@ class Causes:
                 continue
             changed = self._differences(version, node)
             above = _changed_inputs(changed, node)
-            missing = [(each, other) for each, other in above if (path_of(each), other) not in self._known]
+            missing = [
+                (dependency, source) for dependency, source in above if (path_of(dependency), source) not in self._known
+            ]
             if missing:
                 stack.extend(missing)
                 continue
             own = [Cause(step=node.name, change=change) for change in changed.fields]
-            theirs = (cause for each, other in above for cause in self._known[path_of(each), other])
+            theirs = (cause for dependency, source in above for cause in self._known[path_of(dependency), source])
             self._known[key] = _first_of_each([*own, *theirs])
         return self._known[key]
 
@@ -123,13 +127,13 @@ class Causes:
 
 def _first_of_each(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     """Each change once, and at most `MOST_CAUSES`: of thousands of changed steps nobody reads all."""
-    found = {(cause.step, cause.change.field if cause.change else None): cause for cause in causes}
-    return tuple(found.values())[:MOST_CAUSES]
+    distinct = {(cause.step, cause.change.field if cause.change else None): cause for cause in causes}
+    return tuple(distinct.values())[:MOST_CAUSES]
 
 
 def _changed_inputs(changed: Differences, node: Node) -> list[tuple[Dependency, Node]]:
     by_name = {other.name: other for other in (*node.dependencies, *node.pseudo_dependencies)}
-    return [(each.was, by_name[each.name]) for each in changed.inputs]
+    return [(change.was, by_name[change.name]) for change in changed.inputs]
 
 
 def describe_causes(causes: Iterable[Cause], of: str, most: int = 3) -> str:

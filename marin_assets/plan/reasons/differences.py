@@ -1,4 +1,4 @@
-"""In what two versions of a step differ: versioned fields, and inputs that are of another version.
+"""The differences between two versions of a step: versioned fields, and inputs that are of another version.
 
 In:  two versions, as records hold them (see `step/version.py`).   Out: fields with both values, and inputs.
 """
@@ -57,7 +57,7 @@ class InputChange:
 class Differences:
     fields: tuple[FieldChange, ...]
     inputs: tuple[InputChange, ...]
-    """Of the same name on both sides; an input that is new or gone is a field that changed."""
+    """Inputs of the same name on both sides; an input that is new or gone is a field that changed."""
 
 
 def differences(
@@ -76,7 +76,7 @@ def differences(
     read_was, read_now = _read(was, now, was_config, now_config, now_waits)
     before, after = _fields(was, read_was, read_now), _fields(now, read_now, read_was)
     changed = [_compare(field, before, after) for field in sorted(before.keys() | after.keys())]
-    fields = tuple(each for each in (*changed, _waits_changed(read_was, read_now)) if each is not None)
+    fields = tuple(change for change in (*changed, _waits_changed(read_was, read_now)) if change is not None)
     inputs_was, inputs_now = _inputs(was), _inputs(now)
     inputs = tuple(
         InputChange(name=name, was=inputs_was[name], now=inputs_now[name])
@@ -99,7 +99,7 @@ def _read(
         read_now = inputs_read(now, now_waits, is_sure=True)
     else:
         read_now = inputs_read(now, likely_waits(now, now_config))
-        if not is_certain(now):  # the other version says more of it
+        if not is_certain(now):  # the other version holds more of it
             reads_was = inputs_read(was, likely_waits(was, was_config, read_now))
             read_now = inputs_read(now, likely_waits(now, now_config, reads_was))
     return inputs_read(was, likely_waits(was, was_config, read_now)), read_now
@@ -108,17 +108,17 @@ def _read(
 def _waits_changed(was: Reads, now: Reads) -> FieldChange | None:
     """The inputs of which more or fewer fields wait than before, where it is not known which fields do: only if fields
     that stay must have changed."""
-    unsure = {each.name for each in (*was.values(), *now.values()) if not each.is_sure}
+    unsure = {source.name for source in (*was.values(), *now.values()) if not source.is_sure}
     changed = [name for name in sorted(unsure) if _waiting(name, was, now).isdisjoint(_waiting(name, now, was))]
     before, after = (
-        [each.name for each in read.values() if each.waits and each.name in changed] for read in (was, now)
+        [source.name for source in read.values() if source.waits and source.name in changed] for read in (was, now)
     )
     return FieldChange(field=WAITED, was=sorted(before), now=sorted(after)) if changed else None
 
 
 def _waiting(name: str, reads: Reads, others: Reads) -> set[int]:
-    """How many of the fields that read the input in both versions may wait for it in the first one."""
-    fields = [field for field, each in reads.items() if each.name == name]
+    """The possible numbers of fields that read the input in both versions and wait for it in the first one."""
+    fields = [field for field, source in reads.items() if source.name == name]
     both = [field for field in fields if field in others and others[field].name == name]
     total = sum(reads[field].waits for field in fields)
     if all(reads[field].is_sure for field in fields):
@@ -127,7 +127,8 @@ def _waiting(name: str, reads: Reads, others: Reads) -> set[int]:
 
 
 def _other_order(was: Mapping[str, Any], now: Mapping[str, Any]) -> FieldChange:
-    """Of versions with the same fields: a config that lists them in another order reads its inputs in another order."""
+    """The change of order between versions with the same fields: a config that lists them in another order reads its
+    inputs in another order."""
     before, after = _order(was), _order(now)
     if before != after:
         return FieldChange(field="(order of inputs)", was=before, now=after)
@@ -137,7 +138,7 @@ def _other_order(was: Mapping[str, Any], now: Mapping[str, Any]) -> FieldChange:
 
 def _both_rows(version: Mapping[str, Any]) -> dict[str, list[str]]:
     rows = {"waited for": "dependencies", "not waited for": "pseudo_dependencies"}
-    return {kind: [name_of(each) for each in version.get(row) or ()] for kind, row in rows.items()}
+    return {kind: [name_of(dependency) for dependency in version.get(row) or ()] for kind, row in rows.items()}
 
 
 def _order(version: Mapping[str, Any]) -> list[str]:
@@ -155,7 +156,7 @@ def _compare(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 
 def _fields(version: Mapping[str, Any], read: Reads, other: Reads) -> dict[str, Any]:
-    """Field -> value; of an input its name and what is read of it, so that another version of it is no change here."""
+    """Field -> value; of an input its name and the part that is read, so another version of it is no change here."""
     config = version.get("config") or {}
     fields = {
         field: read[field].describe(other.get(field)) if field in read else value for field, value in config.items()
@@ -167,8 +168,8 @@ def _fields(version: Mapping[str, Any], read: Reads, other: Reads) -> dict[str, 
 
 def _inputs(version: Mapping[str, Any]) -> dict[str, Dependency]:
     """Name -> the input. One graph has one version of a name."""
-    found = [*(version.get("dependencies") or ()), *(version.get("pseudo_dependencies") or ())]
-    return {name_of(dependency): dependency for dependency in found}
+    dependencies = [*(version.get("dependencies") or ()), *(version.get("pseudo_dependencies") or ())]
+    return {name_of(dependency): dependency for dependency in dependencies}
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""Which input each field of a version reads, and whether the step waits for it.
+"""The input that each field of a version reads, and whether the step waits for it.
 
-A field says DEP[i]: inputs that are waited for and others count in one row, and a version lists each kind by itself.
+A field holds DEP[i]: inputs that are waited for and others count in one row, and a version lists each kind by itself.
 The step itself has the order, and the config in a record has the paths. Without both, that order is taken which
 explains the other version with the fewest differences.
 """
@@ -23,7 +23,7 @@ DEPENDENCY = re.compile(r"DEP\[(?P<place>\d+)\](?P<rest>.*)", re.DOTALL)
 FOLDER = "@/"
 """The rest of a field that reads the folder of all partitions, for which no step waits."""
 BY_PATH, BY_NAME, BY_WAIT = 1000, 2, 1
-"""What speaks for an order: a path in the config; the input of this name in the other version, that waits likewise."""
+"""Scores of an order: a path in the config; the input of this name in the other version, that waits likewise."""
 
 Dependency = Mapping[str, Any] | str
 """An input in a version: its whole version, or "name-hash" for one far above the raw data."""
@@ -39,7 +39,7 @@ class ReadInput:
     rest: str
     waits: bool
     is_sure: bool = True
-    """Whether `waits` is known of this field. No record says which of the fields that read one step waits for it."""
+    """Whether `waits` is known of this field. No record holds which of the fields that read one step waits for it."""
 
     def describe(self, other: ReadInput | None = None) -> str:
         """ "'raw/a'/en"; "'raw/a' (not waited for)" for an input that need not be complete. `other`: the input of the
@@ -62,14 +62,14 @@ def name_of(dependency: Dependency) -> str:
 
 
 def waits_of(step: Step) -> Waits:
-    """As the step itself has them."""
-    found = read_inputs(step)
-    count = len(found.dependencies) + len(found.pseudo_dependencies)
-    return tuple(place not in found.pseudo_places for place in range(count))
+    """The waits of the step itself."""
+    inputs = read_inputs(step)
+    count = len(inputs.dependencies) + len(inputs.pseudo_dependencies)
+    return tuple(place not in inputs.pseudo_places for place in range(count))
 
 
 def is_certain(version: Mapping[str, Any]) -> bool:
-    """Whether the version alone says which input each field reads."""
+    """Whether the version alone determines which input each field reads."""
     return not (version.get("dependencies") and version.get("pseudo_dependencies"))
 
 
@@ -86,8 +86,8 @@ def inputs_read(version: Mapping[str, Any], waits: Waits, *, is_sure: bool = Fal
 
 
 def likely_waits(version: Mapping[str, Any], config: Any = None, other: Mapping[str, ReadInput] | None = None) -> Waits:
-    """The likeliest order of the two kinds. `config`: what the function received, by its record; `other`: the inputs
-    that another version of the step reads."""
+    """The likeliest order of the two kinds. `config`: the function's config, by the record; `other`: the inputs that
+    another version of the step reads."""
     waited, unwaited = _row(version, True), _row(version, False)
     if is_certain(version):
         return (True,) * len(waited) + (False,) * len(unwaited)
@@ -107,12 +107,12 @@ def likely_waits(version: Mapping[str, Any], config: Any = None, other: Mapping[
 
 
 def _way_back(best: Sequence[Mapping[int, tuple[int, int]]], used: int) -> Waits:
-    found = []
+    waits = []
     for states in reversed(best[1:]):
         before = states[used][1]
-        found.append(before == used)
+        waits.append(before == used)
         used = before
-    return tuple(reversed(found))
+    return tuple(reversed(waits))
 
 
 def _scores(
@@ -120,33 +120,33 @@ def _scores(
 ) -> Callable[[int, Dependency, bool], int]:
     by_place = fields_by_place(version)
     texts = [[text for field, _ in fields for text in _texts(config, field)] for fields in by_place]
-    paths = {id(each): path_of(each) for waits in (True, False) for each in _row(version, waits)}
+    paths = {id(dependency): path_of(dependency) for waits in (True, False) for dependency in _row(version, waits)}
 
     def score(place: int, dependency: Dependency, waits: bool) -> int:
-        path, name, found = f"/{paths[id(dependency)]}/", name_of(dependency), 0
+        path, name, points = f"/{paths[id(dependency)]}/", name_of(dependency), 0
         for field, rest in by_place[place]:
             same = other.get(field)
-            found += -10 * BY_PATH * (waits and rest.startswith(FOLDER))
-            found += BY_NAME * (same is not None and same.name == name)
-            found += BY_WAIT * (same is not None and same.waits == waits)
-        return found + BY_PATH * any(path in f"{text}/" for text in texts[place])
+            points += -10 * BY_PATH * (waits and rest.startswith(FOLDER))
+            points += BY_NAME * (same is not None and same.name == name)
+            points += BY_WAIT * (same is not None and same.waits == waits)
+        return points + BY_PATH * any(path in f"{text}/" for text in texts[place])
 
     return score
 
 
 def _texts(config: Mapping[str, Any], field: str) -> list[str]:
     """The paths of the field in a config: one, or a list of those of partitions."""
-    found = (value for name, value in config.items() if name == field or name.startswith(f"{field}.["))
-    return [value for value in found if isinstance(value, str)]
+    values = (value for name, value in config.items() if name == field or name.startswith(f"{field}.["))
+    return [value for value in values if isinstance(value, str)]
 
 
 def fields_by_place(version: Mapping[str, Any]) -> list[list[tuple[str, str]]]:
-    """For each place the fields that read it, with what follows."""
+    """For each place the fields that read it, each with the rest of its value."""
     places: list[list[tuple[str, str]]] = [[] for waits in (True, False) for _ in _row(version, waits)]
     for field, value in (version.get("config") or {}).items():
-        found = DEPENDENCY.fullmatch(value) if isinstance(value, str) else None
-        if found is not None and int(found["place"]) < len(places):
-            places[int(found["place"])].append((field, found["rest"]))
+        match = DEPENDENCY.fullmatch(value) if isinstance(value, str) else None
+        if match is not None and int(match["place"]) < len(places):
+            places[int(match["place"])].append((field, match["rest"]))
     return places
 
 

@@ -1,4 +1,5 @@
-"""Adopted outputs among the inputs of a node: where they are read, and what the record of their reader says.
+"""Adopted outputs among the inputs of a node: the paths at which they are read, and their entries in the record of the
+reader.
 
 And the facts that the record of an adopted output has of its own step.
 """
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 def unwaited_inputs(node: Node) -> dict[str, Output]:
     """The outputs that the node reads and does not wait for, by label. Partitions are found by their snapshot."""
-    return {each.name: each.output for each in node.pseudo_dependencies if each.step.partitions is None}
+    return {source.name: source.output for source in node.pseudo_dependencies if source.step.partitions is None}
 
 
 def adopted_paths(node: Node, inputs: Mapping[str, Observed], site: Site | None) -> dict[Output, str]:
-    """Where the function finds each adopted one of the observed inputs: where its data are, or in the region of the
-    site, if they move there."""
+    """The path at which the function reads each adopted one of the observed inputs: that of its data, or one in the
+    region of the site, if they move there."""
     outputs = {**node.inputs, **unwaited_inputs(node)}
     return {outputs[label]: _path_at(label, seen, site) for label, seen in inputs.items() if seen.adopted is not None}
 
@@ -39,20 +40,21 @@ def _path_at(label: str, seen: Observed, site: Site | None) -> str:
 
 
 def adopted_inputs(inputs: Mapping[str, Observed]) -> dict[str, Any]:
-    """What the reader of these inputs records: the adopted outputs that it is made from, directly or through others."""
-    found: dict[str, Any] = {}
+    """The fact that the reader of these inputs records: the adopted outputs that it is computed from, directly or
+    through others."""
+    adopted: dict[str, Any] = {}
     for label, seen in inputs.items():
-        found |= {name: each.to_dict() for name, each in seen.record.adopted_inputs.items()}
-        found |= seen.result.get("adopted_inputs") or {}  # a snapshot returns those of its partitions
+        adopted |= {name: origin.to_dict() for name, origin in seen.record.adopted_inputs.items()}
+        adopted |= seen.result.get("adopted_inputs") or {}  # a snapshot returns those of its partitions
         if seen.adopted is not None:
-            found[label] = {"from": seen.adopted.path, "why": seen.adopted.why}
-    return {"adopted_inputs": dict(sorted(found.items()))} if found else {}
+            adopted[label] = {"from": seen.adopted.path, "why": seen.adopted.why}
+    return {"adopted_inputs": dict(sorted(adopted.items()))} if adopted else {}
 
 
 def facts_of_adopted(node: Node, store: Store, source: Source) -> dict[str, Any]:
-    """The facts of an adopted output's own step. No config and no code is among them, as the step made no data."""
+    """The facts of an adopted output's own step. No config and no code is among them, as the step computed no data."""
     made = source.record
-    adopted = {name: each.to_dict() for name, each in made.adopted_inputs.items()}
+    adopted = {name: origin.to_dict() for name, origin in made.adopted_inputs.items()}
     return {
         "name": node.name,
         "fn_name": made.fn_name,
@@ -68,13 +70,13 @@ def facts_of_adopted(node: Node, store: Store, source: Source) -> dict[str, Any]
 
 
 def made_from(graph: Graph, node: Node, store: Store, source: str) -> list[str]:
-    """The labels of the complete outputs whose records say that they were made from the node's output, adopted from
-    `source`."""
+    """The labels of the complete outputs that were computed from the node's output, adopted from `source`, by their
+    records."""
     readers = with_partitions(store, graph.downstream(graph[node.step]))
     looked = store.look(reader.output for reader in readers)
     return [reader.output.label for reader in readers if _says(looked[reader.output], node.output.label, source)]
 
 
 def _says(seen: Observed, label: str, source: str) -> bool:
-    known = seen.record.adopted_inputs.get(label)
-    return seen.done and known is not None and is_same(known.path, source)
+    origin = seen.record.adopted_inputs.get(label)
+    return seen.done and origin is not None and is_same(origin.path, source)

@@ -1,4 +1,4 @@
-"""Which data behind a score were checked for the evaluation's own questions, as the graph of steps says it."""
+"""The data behind a score, and their checks for the evaluation's own questions, by the graph of steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def contamination_of(node: Node) -> list[Mapping[str, str]]:
     against which its documents were checked (`find_contamination`), and by which step. None for other steps."""
     rows: list[Mapping[str, str]] = []
     for cache in _training_data(node) if stage_of(node.step) == "evaluate" else ():
-        checks = [each for each in _behind(cache) if stage_of(each.step) == "decontaminate"]
+        checks = [check for check in _behind(cache) if stage_of(check.step) == "decontaminate"]
         against = sorted({str(name) for check in checks for name in getattr(check.step.config, "evaluations", ())})
         rows.append(
             {
@@ -29,21 +29,21 @@ def contamination_of(node: Node) -> list[Mapping[str, str]]:
 
 def _training_data(node: Node) -> list[Node]:
     """The token caches that trainings behind the node read, in the order of their names."""
-    trainings = [each for each in _behind(node) if stage_of(each.step) == "train"]
-    read = {each for training in trainings for each in _read_by(training) if stage_of(each.step) == "tokenize"}
-    caches = [each for each in read if each.step.fn.__name__.startswith("tokenize")]  # a tokenizer is no data
-    return sorted(caches, key=lambda each: each.name)
+    trainings = [training for training in _behind(node) if stage_of(training.step) == "train"]
+    read = {source for training in trainings for source in _read_by(training) if stage_of(source.step) == "tokenize"}
+    caches = [cache for cache in read if cache.step.fn.__name__.startswith("tokenize")]  # a tokenizer is no data
+    return sorted(caches, key=lambda cache: cache.name)
 
 
 def _behind(node: Node) -> set[Node]:
-    found: set[Node] = set()
-    left = list(_read_by(node))
-    while left:
-        each = left.pop()
-        if each not in found:
-            found.add(each)
-            left += _read_by(each)
-    return found
+    upstream: set[Node] = set()
+    remaining = list(_read_by(node))
+    while remaining:
+        source = remaining.pop()
+        if source not in upstream:
+            upstream.add(source)
+            remaining += _read_by(source)
+    return upstream
 
 
 def _read_by(node: Node) -> tuple[Node, ...]:

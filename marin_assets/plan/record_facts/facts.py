@@ -2,7 +2,7 @@
 
 describe_node     all facts: the step, its config, version and inputs, the code and the environment
 facts_now         today's facts that the version does not cover, to be compared later
-drifting_facts    the same, to compare with a record or with earlier facts
+drifting_facts    today's facts that can drift, to compare with a record or with earlier facts
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from marin_resources.wire.config_json import Json, encode, plain, references_in
 from marin_resources.wire.reference import reference_to
 
 MAKES_DATA = frozenset({"documents", "inference", "stages", "experiments"})
-"""Rooms of marin_assets whose code makes data. The others declare, plan and report steps."""
+"""Rooms of marin_assets whose code computes data. The others declare, plan and report steps."""
 
 
 def resolved_config(
@@ -36,8 +36,8 @@ def resolved_config(
     site: Site | None = None,
     inputs: Mapping[str, Observed] = MappingProxyType({}),
 ) -> Json:
-    """The config as the worker gets it. On a cluster of a fleet all paths are in its region, and what is not there yet
-    is copied before the function is called. Partitions are in many regions, and their records at home. Adopted ones of
+    """The config as the worker gets it. On a cluster of a fleet all paths are in its region, and missing data are
+    copied before the function is called. Partitions are in many regions, and their records at home. Adopted ones of
     the observed `inputs` are read where they were adopted."""
     prefix = store.prefix if site is None else site.prefix
     return encode(resolve(node, graph, _locate(node, store, inputs, site), prefix, store.locate))
@@ -72,7 +72,7 @@ def describe_node(
 
 
 SourcesNow = dict[tuple[Any, ...], Mapping[str, Any] | None]
-"""Sources that were read a moment ago, by references and by what a record holds."""
+"""Sources that were read a moment ago, by references and by the digest in a record."""
 
 
 def facts_now(node: Node, graph: Graph, store: Store) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def manifest_digest(observed: Observed) -> str | None:
 def bytes_of(inputs: Mapping[str, Observed]) -> int | None:
     """The size of the inputs; None if that of one is not known, as of Marin's, which have no manifest."""
     sizes = [observed.record.manifest.bytes for observed in inputs.values()]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    recorded = [size for size in sizes if size is not None]
+    return sum(recorded) if len(recorded) == len(sizes) else None
 
 
 def counts(module: Module) -> bool:
@@ -133,7 +133,7 @@ def _placed(node: Node, store: Store, config: Json) -> dict[str, Any]:
 
 
 def _locate(node: Node, store: Store, inputs: Mapping[str, Observed], site: Site | None) -> Callable[[Output], str]:
-    """Where the function finds an output: its own one, or one of its inputs."""
+    """The path at which the function finds an output: its own one, or one of its inputs."""
     adopted, prefix = adopted_paths(node, inputs, site), None if site is None else site.prefix
     return lambda output: adopted.get(output) or store.locate(output, prefix)
 

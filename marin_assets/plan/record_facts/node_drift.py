@@ -45,7 +45,7 @@ def input_digests(
     `digests` holds those that the run knows already; it gets those that are looked up here.
     """
     recorded = observed.record.inputs or {}
-    wanted = {label: output for label, output in node.inputs.items() if recorded.get(label) is not None}
-    looked = store.look(output for output in wanted.values() if output not in digests)
-    digests.update((output, manifest_digest(found)) for output, found in looked.items())
-    return {name: digests[output] for name, output in wanted.items()}
+    compared = {label: output for label, output in node.inputs.items() if recorded.get(label) is not None}
+    looked = store.look(output for output in compared.values() if output not in digests)
+    digests.update((output, manifest_digest(seen)) for output, seen in looked.items())
+    return {name: digests[output] for name, output in compared.items()}

@@ -38,18 +38,18 @@ class Group:
 
     @property
     def bytes(self) -> int:
-        """Of its complete outputs, as far as their sizes are known."""
+        """The size of its complete outputs, as far as their sizes are known."""
         return sum(item.bytes or 0 for item in self.items)
 
     @property
     def total(self) -> Total:
-        """What computing it takes."""
+        """The cost of computing it."""
         return total_of(item.expected for item in self.items)
 
 
 def groups_of(planned: Iterable[Planned]) -> list[Group]:
     """The groups of a plan, in the order of `ORDER`, each where its first step is in the plan."""
-    every, found = list(planned), dict[tuple[Any, ...], list[Planned]]()
+    every, grouped = list(planned), dict[tuple[Any, ...], list[Planned]]()
     keys: dict[tuple[Any, ...], set[tuple[Any, ...]]] = {}
     for item in every:
         if (fields := _fields(item)) is not None:
@@ -57,19 +57,19 @@ def groups_of(planned: Iterable[Planned]) -> list[Group]:
     for item in every:
         fields = _fields(item)
         many = fields is not None and len(keys[fields]) > MOST_ALIKE
-        found.setdefault(fields if fields is not None and many else _key(item), []).append(item)
-    groups = [Group(items=tuple(items), reason=_reason(items)) for items in found.values()]
+        grouped.setdefault(fields if fields is not None and many else _key(item), []).append(item)
+    groups = [Group(items=tuple(items), reason=_reason(items)) for items in grouped.values()]
     return sorted(groups, key=lambda group: ORDER.index(group.action))
 
 
 def alike(planned: Sequence[Planned]) -> list[list[Planned]]:
     """The partitions of one step with the same action, reason and cluster together; every other output by itself."""
-    found: dict[tuple[Any, ...], list[Planned]] = {}
+    grouped: dict[tuple[Any, ...], list[Planned]] = {}
     for item in planned:
         where = None if item.site is None else (item.site.cluster, item.site.why)
         key = (item.node.output,) if item.node.key is None else (item.node.step, item.action, item.reason, where)
-        found.setdefault(key, []).append(item)
-    return list(found.values())
+        grouped.setdefault(key, []).append(item)
+    return list(grouped.values())
 
 
 def counts_of(planned: Sequence[Planned]) -> str:
@@ -86,14 +86,14 @@ def _key(item: Planned) -> tuple[Any, ...]:
 
 
 def _fields(item: Planned) -> tuple[Any, ...] | None:
-    """What the reason is about, without its values: fields that changed or drifted, or that an attempt failed; None for
-    another reason."""
+    """The subject of the reason, without its values: fields that changed or drifted, or that an attempt failed; None
+    for another reason."""
     about: tuple[Any, ...]
     if item.why is not None:
-        changes = ((each.step == item.node.name, each.change and each.change.field) for each in item.why.causes)
+        changes = ((cause.step == item.node.name, cause.change and cause.change.field) for cause in item.why.causes)
         about = tuple(changes)
     elif item.drift:
-        about = tuple((each.kind, each.what) for each in item.drift)
+        about = tuple((drift.kind, drift.what) for drift in item.drift)
     elif item.kind is Kind.FAILED:
         about = ()
     else:

@@ -50,7 +50,7 @@ def output_as_json(item: Planned) -> dict[str, Any]:
         "inputs": list(node.inputs),
         **({} if item.why is None else _why(item.why)),
         "drift": [
-            {"kind": each.kind.value, "what": each.what, "was": each.was, "now": each.now} for each in item.drift
+            {"kind": drift.kind.value, "what": drift.what, "was": drift.was, "now": drift.now} for drift in item.drift
         ],
         "damage": item.damage or None,
         "expected": None

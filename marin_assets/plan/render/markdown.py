@@ -34,7 +34,7 @@ def _cells(group: Group) -> Sequence[str]:
 
 
 def _text(text: str) -> str:
-    """As it is, whatever Markdown would make of it."""
+    """The text as it is, with Markdown's characters escaped."""
     shown = escape(" ".join(text.split()), quote=False)
     return "".join(f"\\{character}" if character in r"\`*_[]|" else character for character in shown)
 

@@ -13,7 +13,7 @@ from marin_assets.plan.render.text import describe_earlier, describe_expected, d
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 
 SHOWN_OUTPUTS = 200
-"""Of a group, in its table."""
+"""Outputs of a group in its table."""
 SHOWN_FIRST = 8
 """Groups above the picture: a screen of a page has room for these and the top of the picture."""
 
@@ -40,8 +40,8 @@ def page_of(planned: Sequence[Planned], prefix: str, title: str) -> str:
 
 
 def _first_lines(groups: Sequence[Group]) -> str:
-    """What changed, above the picture: a line for each group, first those whose own fields have changed."""
-    order = sorted(enumerate(groups), key=lambda each: not _is_root(each[1]))
+    """The changes, above the picture: a line for each group, first those whose own fields have changed."""
+    order = sorted(enumerate(groups), key=lambda numbered: not _is_root(numbered[1]))
     lines = "".join(
         f'<li><a href="#group-{number}">{group.action} {_names(group)}</a>: {escape(group.reason)}</li>'
         for number, group in order[:SHOWN_FIRST]
@@ -75,7 +75,7 @@ def _group(number: int, group: Group) -> str:
 
 
 def _row(item: Planned, group: Group) -> str:
-    """With its reason, if the group has several."""
+    """The row of an output, with its reason if the group has several."""
     notes = ["" if item.reason == group.reason or item.why is None else item.reason]
     notes += [describe_earlier(item), "" if item.expected is None else describe_expected(item.expected)]
     cells = (item.label, item.observed.path, "; ".join(filter(None, notes)))

@@ -1,7 +1,7 @@
 """A plan as a coloured DAG, drawn as SVG: for a page, or as a file of its own.
 
-Of a large plan it shows what is to be done and what that reads. Steps that no other step reads, and that read the same
-for the same reason, are one node.
+Of a large plan it shows the steps that are not reused, and their inputs. Steps that no other step reads, and that read
+the same for the same reason, are one node.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from marin_resources.types.output import Output
 DRAWN = 60
 """Nodes in the picture. More would be a picture that nobody reads."""
 IMAGE_WIDTH = 1000
-"""Pixels of an image, at most: Dagster cuts what is wider than its dialogue."""
+"""Pixels of an image, at most: Dagster cuts images that are wider than its dialogue."""
 LISTED = 20
 """Names in the tooltip of a node."""
 
@@ -44,16 +44,16 @@ Steps = list[list[Planned]]
 
 
 def picture_of(planned: Sequence[Planned], links: Mapping[Output, str]) -> str:
-    """The DAG for a page, with a sentence of what is not drawn. `links`: where the page has more about an output."""
-    drawn, left = _drawn(planned)
+    """The DAG for a page, with a sentence about steps that are not drawn. `links`: the page's section on an output."""
+    drawn, omitted = _drawn(planned)
     if not drawn:
         return "<p>Every step is reused.</p>" if planned else "<p>No steps.</p>"
-    rest = f"<p>{left:,} more steps are in the list below.</p>" if left else ""
+    rest = f"<p>{omitted:,} more steps are in the list below.</p>" if omitted else ""
     return f'<div class="picture">{draw_dag([_node(steps, links) for steps in drawn])}</div>{rest}'
 
 
 def image_of(planned: Sequence[Planned]) -> str:
-    """The DAG as a file of its own, with its styles inside; "" if there is nothing to draw."""
+    """The DAG as a file of its own, with its styles inside; "" if no step is to be drawn."""
     drawn, _ = _drawn(planned)
     if not drawn:
         return ""
@@ -86,26 +86,26 @@ def _together(steps: Iterable[list[Planned]]) -> list[Steps]:
     """The steps as nodes: those that nobody reads, and that have the same inputs and reason, in one."""
     every = list(steps)
     read = {dependency.name for items in every for dependency in items[0].node.dependencies}
-    found: dict[object, Steps] = {}
+    nodes: dict[object, Steps] = {}
     for items in every:
         first = items[0]
         alone = first.node.name in read or len({(item.action, item.reason) for item in items}) > 1
         key = first.node.name if alone else (first.node.dependencies, first.action, first.reason)
-        found.setdefault(key, []).append(items)
-    return list(found.values())
+        nodes.setdefault(key, []).append(items)
+    return list(nodes.values())
 
 
 def _action(items: Sequence[Planned]) -> Action:
-    """Of a step: the action that people act on first."""
+    """The action of a step: of its outputs' actions, the one that people act on first."""
     order = (Action.BLOCKED, Action.RUN, Action.WAIT, Action.REUSE)
     return min((item.action for item in items), key=order.index)
 
 
 def _node(steps: Steps, links: Mapping[Output, str]) -> DagNode:
-    items = [item for some in steps for item in some]
+    items = [item for outputs in steps for item in outputs]
     action = _action(items)
     first = next(item for item in items if item.action is action)
-    names = [some[0].node.name for some in steps]
+    names = [outputs[0].node.name for outputs in steps]
     room, _, title = names[0].rpartition("/")
     same = sum(item.action is action for item in items)
     counted = f" {same} of {len(items)}" if len(items) > len(steps) else ""

@@ -21,9 +21,9 @@ INDENT = " " * 9
 
 def lines_of(planned: Sequence[Planned], *, one_by_one: bool = False) -> Iterator[str]:
     """The plan, and as the last line its sums. `one_by_one`: each step, not groups of many."""
-    each = alike(planned)
-    if one_by_one or len(each) <= ONE_BY_ONE:
-        for items in each:
+    steps = alike(planned)
+    if one_by_one or len(steps) <= ONE_BY_ONE:
+        for items in steps:
             yield from _lines_of_step(items)
     else:
         for group in groups_of(planned):
@@ -92,11 +92,11 @@ def _site(items: Sequence[Planned]) -> Iterator[str]:
 
 def _lines_of_group(group: Group) -> Iterator[str]:
     steps, outputs = group.steps, group.items
-    what = f"{len(steps):,} step{'s' * (len(steps) != 1)}"
+    count = f"{len(steps):,} step{'s' * (len(steps) != 1)}"
     if len(outputs) > len(steps):
-        what += f", {len(outputs):,} partitions"
+        count += f", {len(outputs):,} partitions"
     size = f", {readable_bytes(group.bytes)}" if group.bytes else ""
-    yield f"{group.action:8} {what}{size}: {group.reason}"
+    yield f"{group.action:8} {count}{size}: {group.reason}"
     more = f" and {len(steps) - SHOWN_STEPS:,} more" if len(steps) > SHOWN_STEPS else ""
     yield f"{INDENT}{', '.join(steps[:SHOWN_STEPS])}{more}"
     if group.action is Action.RUN and (total := describe_total(group.total)):

@@ -1,1 +1,1 @@
-"""Where the steps of a plan are computed, of several clusters, and what has to move there first."""
+"""The cluster of a fleet that computes each step of a plan, and the data that have to move there first."""

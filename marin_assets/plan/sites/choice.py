@@ -18,14 +18,14 @@ from marin_resources.types.output import Observed, Output
 
 
 def with_sites(planned: Iterable[Planned], graph: Graph, store: Store, fleet: Fleet) -> list[Planned]:
-    """The plan with the cluster of each step that runs, inputs first. What no cluster may compute is blocked.
+    """The plan with the cluster of each step that runs, inputs first. A step that no cluster may compute is blocked.
 
     An input that is computed by the same plan is where its own step goes, and of a size that is not known yet.
     """
     sites: dict[Output, Site] = {}
     observed: dict[Output, Observed] = {}
     blocked: set[Output] = set()
-    found = []
+    placed = []
     for item in planned:
         observed[item.node.output] = item.observed
         if item.action is Action.RUN:
@@ -46,8 +46,8 @@ def with_sites(planned: Iterable[Planned], graph: Graph, store: Store, fleet: Fl
             blocked.add(item.node.output)
         if item.site is not None:
             sites[item.node.output] = item.site
-        found.append(item)
-    return found
+        placed.append(item)
+    return placed
 
 
 def _site_of(

@@ -1,4 +1,4 @@
-"""What a config names: steps read, paths below the prefix, and URLs."""
+"""The names in a config: steps read, paths below the prefix, and URLs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def external_names(node: Node) -> list[str]:
 
 
 def mirrored_names(node: Node) -> list[str]:
-    """The same of the paths that are read through the mirror."""
+    """The paths in a config that are read through the mirror: relative to the prefix, or absolute."""
     names: list[str] = []
 
     def note(leaf: Any) -> Any:
@@ -36,23 +36,23 @@ def mirrored_names(node: Node) -> list[str]:
 
 def urls_in(node: Node) -> list[str]:
     """The URLs in a config, which are read where they are."""
-    found: list[str] = []
+    urls: list[str] = []
     for leaf in _leaves(node):
         value = leaf.name if isinstance(leaf, InputName) and leaf.step is None else leaf
         value = value.value if isinstance(value, VersionedValue) else value
-        found += [text for text in texts_in(value) if URL.match(text)]
-    return list(dict.fromkeys(found))
+        urls += [text for text in texts_in(value) if URL.match(text)]
+    return list(dict.fromkeys(urls))
 
 
 def parts_read(node: Node) -> dict[str, tuple[str, ...]]:
     """Step name -> the files or folders that the node reads of its output; nothing of a step that it reads whole."""
-    found: dict[str, list[str]] = {}
+    parts_by_step: dict[str, list[str]] = {}
     for leaf in _leaves(node):
         if isinstance(leaf, StepMarker):
-            found.setdefault(leaf.name, []).append("")
+            parts_by_step.setdefault(leaf.name, []).append("")
         if isinstance(leaf, InputName | InputPartitions) and leaf.step is not None:
-            found.setdefault(leaf.step.name, []).append(at_key(leaf.name, node.key) or "")
-    return {name: tuple(parts) for name, parts in found.items() if all(parts)}
+            parts_by_step.setdefault(leaf.step.name, []).append(at_key(leaf.name, node.key) or "")
+    return {name: tuple(parts) for name, parts in parts_by_step.items() if all(parts)}
 
 
 def _inputs(node: Node) -> list[InputName]:
@@ -60,11 +60,11 @@ def _inputs(node: Node) -> list[InputName]:
 
 
 def _leaves(node: Node) -> list[Any]:
-    found: list[Any] = []
+    leaves: list[Any] = []
 
     def note(leaf: Any) -> Any:
-        found.append(leaf)
+        leaves.append(leaf)
         return leaf
 
     map_leaves(node.step.config, note)
-    return found
+    return leaves

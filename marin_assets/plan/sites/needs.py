@@ -1,4 +1,4 @@
-"""What decides which cluster of a fleet computes a node."""
+"""The facts that decide which cluster of a fleet computes a node."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from marin_resources.types.output import Observed
 def needs_of(
     node: Node, graph: Graph, store: Store, inputs: Mapping[str, Observed], external: Mapping[str, str]
 ) -> PlacementRequest:
-    """What decides where the node of the graph is computed. `inputs`: observed, by label. `external`: path in the
-    config -> where it is."""
+    """The facts that decide where the node of the graph is computed. `inputs`: observed, by label. `external`: path in
+    the config -> its place."""
     budget_gb = mirror_budget_gb(node.step)
     parts = parts_read(node)
 
-    @cache  # each cluster asks, and the answer may be a listing
+    @cache  # called for each cluster, and the answer may take a listing
     def size_of(name: str) -> int | None:
         if name in external:
             return sum(sizes_below(external[name]).values())

@@ -1,4 +1,4 @@
-"""What the readers of each step need: an output is best where they can run."""
+"""The needs of each step's readers: an output is best where they can run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from marin_resources.ray_tpu.site import ReaderNeeds
 
 @lru_cache(maxsize=4)
 def needs_of_readers(graph: Graph) -> Mapping[Node, tuple[ReaderNeeds, ...]]:
-    """Node -> what the steps need that read it: first those that read it directly, then those that read it through
-    others. Equal needs are there once."""
+    """Node -> the needs of the steps that read it: first of those that read it directly, then of those that read it
+    through others. Equal needs are listed once."""
     direct: dict[Node, dict[ReaderNeeds, None]] = {node: {} for node in graph}
     further: dict[Node, dict[ReaderNeeds, None]] = {node: {} for node in graph}
     for reader in reversed(graph.nodes):  # readers before inputs
