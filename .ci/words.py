@@ -48,6 +48,7 @@ ROOMS = (
     "marin_resources/infra",
     "marin_resources/instance",
     "marin_resources/metrics",
+    "marin_resources/orchestrator",
     "marin_resources/ray_tpu/cluster",
     "marin_resources/ray_tpu/environment",
     "marin_resources/ray_tpu/fleet",

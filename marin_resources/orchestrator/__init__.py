@@ -1,4 +1,4 @@
-"""What Dagster runs: the executor's definition, the IO manager, the resources, and how one output is produced.
+"""Definitions that Dagster runs: the executor, the IO manager and the resources; and the production of one output.
 
 May import every other room of marin_resources, and Dagster.
 """

@@ -55,7 +55,7 @@ class MarinIOManager(dg.ConfigurableIOManager):
         output, is_step = output_of_asset(layer, key), NAME in layer.get(key).metadata
         if not context.has_asset_partitions:
             return self._load(output, is_step)
-        values = {one: self._load(output.at(one), is_step) for one in context.asset_partition_keys}
+        values = {key: self._load(output.at(key), is_step) for key in context.asset_partition_keys}
         return values if len(values) != 1 else next(iter(values.values()))
 
     def _load(self, output: Output, is_step: bool) -> Any:
@@ -115,7 +115,7 @@ def _look(store: Store, output: Output) -> Observed:
 
 
 def _stored_value(observed: Observed) -> Any:
-    """The value of a hand-written asset. Raises UnstorableValueError if its record does not say how it is stored."""
+    """The value of a hand-written asset. Raises UnstorableValueError if its record lacks the format."""
     return read_value(observed.path, str(observed.result.get("format")))
 
 
@@ -154,10 +154,10 @@ def output_of_asset(asset_layer: Any, key: dg.AssetKey) -> Output:
     return Output(name="/".join(key.path), version=digest, identity=identity_of(version))
 
 
-def _version_of(asset_layer: Any, key: dg.AssetKey, known: dict[Any, Any]) -> tuple[dict[str, Any], str]:
+def _version_of(asset_layer: Any, key: dg.AssetKey, versions: dict[Any, Any]) -> tuple[dict[str, Any], str]:
     """A hand-written asset's version in the form of a step's version, and its six hex digits."""
-    if key in known:
-        return known[key]
+    if key in versions:
+        return versions[key]
     node = asset_layer.get(key)
     if not node.code_version:
         raise dg.Failure(
@@ -165,14 +165,14 @@ def _version_of(asset_layer: Any, key: dg.AssetKey, known: dict[Any, Any]) -> tu
             "Give it one: @dg.asset(code_version='1').",
             allow_retries=False,
         )
-    parents = [_dependency(asset_layer, parent, known) for parent in sorted(node.parent_keys)]
+    parents = [_dependency(asset_layer, parent, versions) for parent in sorted(node.parent_keys)]
     version = {"name": "/".join(key.path), "config": {"code_version": node.code_version}, "dependencies": parents}
-    known[key] = (version, hashlib.md5(json.dumps(version, sort_keys=True).encode()).hexdigest()[:6])
-    return known[key]
+    versions[key] = (version, hashlib.md5(json.dumps(version, sort_keys=True).encode()).hexdigest()[:6])
+    return versions[key]
 
 
-def _dependency(asset_layer: Any, key: dg.AssetKey, known: dict[Any, Any]) -> str:
+def _dependency(asset_layer: Any, key: dg.AssetKey, versions: dict[Any, Any]) -> str:
     metadata = asset_layer.get(key).metadata
     if NAME in metadata:
         return f"{metadata[NAME]}-{metadata[VERSION]}"
-    return f"{'/'.join(key.path)}-{_version_of(asset_layer, key, known)[1]}"
+    return f"{'/'.join(key.path)}-{_version_of(asset_layer, key, versions)[1]}"

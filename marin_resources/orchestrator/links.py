@@ -9,7 +9,7 @@ import dagster as dg
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
 GCS_PAGE = "https://storage.cloud.google.com"
-"""Where a browser that is signed in to Google shows an object."""
+"""Address of the page of an object, for a browser that is signed in to Google."""
 
 
 def link_to(path: str) -> dg.MetadataValue:

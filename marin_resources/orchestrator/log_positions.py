@@ -1,9 +1,10 @@
-"""How much of a job's log its runs have shown, so that a run that attaches to the job of a killed run continues there.
+"""Positions in the logs of jobs up to which runs have shown them: a run that attaches to a killed run's job continues
+there.
 
 In:  the lines of jobs, as a run shows them.
-Out: where the next run continues: the bytes that were noted, and how many lines the killed run has shown after them.
-     The bytes are one row for each job among the instance's key-values. The lines are counted in the captured output of
-     the run, which holds each line that was printed, whenever its process was killed.
+Out: the position where the next run continues: the bytes that were noted, and the number of lines that the killed run
+     has shown after them. The bytes are one row for each job among the instance's key-values. The lines are counted in
+     the captured output of the run, which holds each line that was printed, whenever its process was killed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class LogPositions:
         self._written_at_s: dict[str, float] = {}
 
     def of(self, submission_id: str, step: str) -> Shown:
-        """What earlier runs have shown; nothing of an unknown job."""
+        """The part of the log that earlier runs have shown; nothing of an unknown job."""
         key = _key(submission_id)
         noted = self._instance.run_storage.get_cursor_values({key}).get(key, "")
         position, before, lines, run_id, *_ = [*noted.split(), "", "", "", ""]
@@ -49,7 +50,7 @@ class LogPositions:
         return Shown(bytes=int(position), lines_after=more)
 
     def show(self, submission_id: str, step: str, before: Shown, pass_on: Callable[[], None]) -> None:
-        """Pass on a line of the job. `before` is what earlier runs have shown."""
+        """Pass on a line of the job. `before` is the part of the log that earlier runs have shown."""
         if submission_id not in self._noted:
             self._write(submission_id, step, before)
         pass_on()
@@ -76,7 +77,7 @@ class LogPositions:
         self._noted[submission_id], self._written_at_s[submission_id] = shown.bytes, self._clock_s()
 
     def _lines_shown_by(self, run_id: str, step: str) -> int:
-        """How many lines of the step are in the captured output of a run; 0 if that cannot be read."""
+        """Number of lines of the step in the captured output of a run; 0 if that cannot be read."""
         manager, prefix = self._instance.compute_log_manager, output_line(step, "").encode()
         try:
             captured = self._instance.all_logs(run_id, of_type=dg.DagsterEventType.LOGS_CAPTURED)

@@ -1,7 +1,7 @@
-"""Before the first step of a run: does it have steps, and this machine, or the cluster, what all of them require?
+"""Checks before the first step of a run: it has steps, and this machine, or the cluster, has everything they require.
 
-A run that lacks something for one of its steps ends at once with a sentence, before hours of other steps. What is
-complete, or computed by another run, requires nothing.
+A run that lacks something for one of its steps ends at once with a sentence, before hours of other steps. An output
+that is complete, or computed by another run, requires nothing.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _outputs(job_context: Any, key: AssetKey) -> list[Output]:
         return [output]
     if (only := tags.get(PARTITION_TAG)) is not None:
         return [output.at(only)]
-    wanted = PartitionKeyRange(tags[RANGE_START_TAG], tags[RANGE_END_TAG])
+    key_range = PartitionKeyRange(tags[RANGE_START_TAG], tags[RANGE_END_TAG])
     with dynamic_partitions_of(job_context.instance):
-        return [output.at(str(one)) for one in partitions.get_partition_keys_in_range(wanted)]
+        return [output.at(str(partition)) for partition in partitions.get_partition_keys_in_range(key_range)]
 
 
 def _needless(storage: StoreResource, outputs: Mapping[str, Sequence[Output]]) -> set[str]:

@@ -45,7 +45,7 @@ SHOWN_INPUTS = 5
 FAILED_ATTEMPTS = "failed_attempts"
 """In the metadata of a failure: the logs of the attempts that failed."""
 MAX_VANISHED = 3
-"""How many times in a row the lease may be lost during the compute while no other writer is seen."""
+"""Limit of losses of the lease in a row, during the compute and with no other writer in sight."""
 
 
 class ProduceError(MarinError):
@@ -58,7 +58,7 @@ class ProduceError(MarinError):
 
 
 class DetachedError(ProduceError):
-    """This process detached from the compute, which keeps running: a sentence that says how to attach to it again."""
+    """This process detached from the compute, which keeps running: a sentence with the way to attach to it again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +126,8 @@ async def produce(
     waited_s, lost, expired, vanished, taken = 0.0, 0, None, 0, 0
     just_read = recent([request.output, *request.inputs.values()])
     while True:
-        known, just_read = just_read, {}
-        observed = await _look(store, request.output, known)
+        recent_states, just_read = just_read, {}
+        observed = await _look(store, request.output, recent_states)
         if observed.done:
             return Produced(observed=observed, reused=lost + taken == 0, waited_s=waited_s, lost_workers=lost)
         if observed.holder is not None and observed.holder.generation != expired:
@@ -144,7 +144,7 @@ async def produce(
             callbacks.log(f"{name}: it was collected and is complete again, without computing")
             continue
         else:
-            inputs, external = await _require_inputs(request, store, backend().prefixes, known)
+            inputs, external = await _require_inputs(request, store, backend().prefixes, recent_states)
             attempt = await backend().attempt_for(observed.path)
             site = await _site(request, inputs, external, observed.path, backend())
             if site is not None:
@@ -186,9 +186,9 @@ async def produce(
             callbacks.log(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
 
 
-async def _look(store: Store, output: Output, known: Mapping[Output, Observed] | None = None) -> Observed:
-    if known is not None and output in known and known[output].idle:
-        return known[output]
+async def _look(store: Store, output: Output, recent_states: Mapping[Output, Observed] | None = None) -> Observed:
+    if recent_states is not None and output in recent_states and recent_states[output].idle:
+        return recent_states[output]
     observed = (await asyncio.to_thread(store.look, [output]))[output]
     if observed.damage:
         raise ProduceError(f"Step {output.label!r}: {observed.damage}")
@@ -233,15 +233,15 @@ async def _site(
 
 
 async def _require_inputs(
-    request: ProduceRequest, store: Store, prefixes: Sequence[str], known: Mapping[Output, Observed]
+    request: ProduceRequest, store: Store, prefixes: Sequence[str], recent_states: Mapping[Output, Observed]
 ) -> tuple[dict[str, Observed], dict[str, str]]:
-    """The observed inputs, by label, and where the external paths are, which may be below other prefixes."""
-    found = await asyncio.to_thread(_look_at_inputs, request, store, known)
-    damaged = [f"{name!r}: {found[o].damage}" for name, o in request.inputs.items() if found[o].damage]
+    """The observed inputs, by label, and the locations of the external paths, which may be below other prefixes."""
+    states = await asyncio.to_thread(_look_at_inputs, request, store, recent_states)
+    damaged = [f"{name!r}: {states[o].damage}" for name, o in request.inputs.items() if states[o].damage]
     if damaged:
         raise ProduceError(f"Step {request.output.label!r} needs {' '.join(damaged)}")
-    await asyncio.to_thread(_require_adopted, request, found)
-    missing = [f"{name!r} ({found[o].path})" for name, o in request.inputs.items() if not found[o].done]
+    await asyncio.to_thread(_require_adopted, request, states)
+    missing = [f"{name!r} ({states[o].path})" for name, o in request.inputs.items() if not states[o].done]
     external = {name: await asyncio.to_thread(find_below, name, (store.prefix, *prefixes)) for name in request.external}
     missing += [f"{below(store.prefix, name)!r}" for name, path in external.items() if path is None]
     if missing:
@@ -255,28 +255,31 @@ async def _require_inputs(
     if prefixes:
         for name in request.mirrored:
             external[name] = await asyncio.to_thread(find_below, name, (store.prefix, *prefixes))
-    observed = {name: found[output] for name, output in request.inputs.items()}
+    observed = {name: states[output] for name, output in request.inputs.items()}
     return observed, {name: path for name, path in external.items() if path is not None}
 
 
-def _require_adopted(request: ProduceRequest, found: Mapping[Output, Observed]) -> None:
+def _require_adopted(request: ProduceRequest, states: Mapping[Output, Observed]) -> None:
     """Adopted data are not below an output's own path, where nobody else may remove them. Raises ProduceError."""
     for name, output in request.inputs.items():
-        if found[output].adopted is not None and not exists(found[output].data_path):
+        if states[output].adopted is not None and not exists(states[output].data_path):
             raise ProduceError(
-                f"Step {request.output.label!r} needs {name!r}, which is adopted from {found[output].data_path!r}, and "
-                f"nothing exists there. Restore the data, or take the adoption back with the --undo of `marin adopt`."
+                f"Step {request.output.label!r} needs {name!r}, which is adopted from {states[output].data_path!r}, "
+                f"and nothing exists there. Restore the data, "
+                f"or take the adoption back with the --undo of `marin adopt`."
             )
 
 
-def _look_at_inputs(request: ProduceRequest, store: Store, known: Mapping[Output, Observed]) -> dict[Output, Observed]:
-    """The observed inputs. Those that were collected are brought back."""
-    complete = {output: known[output] for output in request.inputs.values() if output in known and known[output].done}
-    found = {**complete, **store.look(output for output in request.inputs.values() if output not in complete)}
-    back = [
-        o for o, seen in found.items() if not seen.damage and seen.status is None and restore_output(store, seen.path)
+def _look_at_inputs(
+    request: ProduceRequest, store: Store, recent_states: Mapping[Output, Observed]
+) -> dict[Output, Observed]:
+    """The observed inputs. Those that were collected are restored."""
+    complete = {o: recent_states[o] for o in request.inputs.values() if o in recent_states and recent_states[o].done}
+    states = {**complete, **store.look(o for o in request.inputs.values() if o not in complete)}
+    restored = [
+        o for o, seen in states.items() if not seen.damage and seen.status is None and restore_output(store, seen.path)
     ]
-    return {**found, **store.look(back)}
+    return {**states, **store.look(restored)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,8 +292,8 @@ class Attempt:
 async def _submit(task: Task, backend: Backend, callbacks: RunCallbacks, should_detach: Callable[[], bool]) -> Handle:
     try:
         handle = await backend.submit(task, callbacks.on_job, should_detach)
-    except SubmissionLeftError as left:
-        raise DetachedError(f"Step {task.output.name!r}: {left}") from None
+    except SubmissionLeftError as error:
+        raise DetachedError(f"Step {task.output.name!r}: {error}") from None
     except Exception:  # this run does not wait for the job
         await asyncio.to_thread(callbacks.on_job, None)
         raise
@@ -322,9 +325,9 @@ async def _wait(
         import anyio
 
         with anyio.CancelScope(shield=True):  # the loop is being cancelled and would wait for nothing else
-            left = await backend.detach(handle, force=should_detach())
-            if left is not None:
-                raise DetachedError(f"Step {attempt.output.label!r}: {left}") from None
+            message = await backend.detach(handle, force=should_detach())
+            if message is not None:
+                raise DetachedError(f"Step {attempt.output.label!r}: {message}") from None
             await backend.stop(handle, "the run was stopped")
             reason = "stopped with its run, by Ctrl-C or Terminate"
             await asyncio.to_thread(_mark_stopped, store, attempt, reason, callbacks.log)
@@ -340,7 +343,7 @@ def _mark_stopped(store: Store, attempt: Attempt, reason: str, log: Callable[[st
 
 
 def _taken_away(store: Store, output: Output) -> str | None:
-    """Who has withdrawn the output since it was published, as a phrase; None if nobody says so."""
+    """The cause by which the output was withdrawn since it was published, as a phrase; None if none is recorded."""
     note = read_collected(store.prefix, output.relative()) if output.override is None else None
     if note is not None:
         return f"collected since by marin gc of {note.by}"

@@ -1,4 +1,4 @@
-"""Pass on how far the function of an attempt is while a run waits for it, as the worker notes it beside the output.
+"""Report the progress of an attempt to the run that waits for it, from the worker's notes beside the output.
 
 The rate is bounded, as each one becomes an event in Dagster's database: the first after half a minute, then each after
 a twentieth of the time so far, so a day has about 140 and a month 210.

@@ -37,7 +37,7 @@ class RunJobs:
         self._lock = threading.Lock()
         self._jobs: dict[str, str] = {}
         self._waiting: Counter[str] = Counter()
-        """Job -> how many steps wait for it."""
+        """Job -> number of steps that wait for it."""
         self._named: dict[str, str] = {}
         """Job -> its name in the tags: the first step that waited for it."""
 
@@ -72,10 +72,10 @@ def jobs_of(run: DagsterRun) -> dict[str, str]:
     """Step name -> submission id of each job that the run waits for, or waited for when its process died."""
     if run.tags.get(RUN_TAG) != run.run_id:
         return {}
-    found: dict[str, str] = {}
+    jobs: dict[str, str] = {}
     for key in sorted(filter(_PAGE.fullmatch, run.tags)):
-        found.update(json.loads(run.tags[key]))
-    return found
+        jobs.update(json.loads(run.tags[key]))
+    return jobs
 
 
 def _pages(jobs: Mapping[str, str]) -> list[str]:
