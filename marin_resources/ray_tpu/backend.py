@@ -27,7 +27,7 @@ H = TypeVar("H", bound=Handle)
 
 
 class SubmissionLeftError(RuntimeError):
-    """This process detached before the cluster confirmed a job: a phrase that says how to attach to it."""
+    """This process detached before the cluster confirmed a job: a phrase with the way to attach to it."""
 
 
 class Backend(Protocol[H]):
@@ -35,7 +35,7 @@ class Backend(Protocol[H]):
 
     @property
     def prefixes(self) -> Sequence[str]:
-        """Prefixes of further regions, in which inputs may be."""
+        """Prefixes of further regions, in which inputs may be stored."""
 
     async def attempt_for(self, path: str) -> int:
         """Return the number of the next attempt at the output at `path`: a new one, or that of a submitted task that
@@ -51,8 +51,8 @@ class Backend(Protocol[H]):
         """Return what the steps lack, by step name. Looks at the nodes and at package indexes. May block."""
 
     async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
-        """Return the cluster for a step whose output is at `path`; None where there is no choice, and then `needs` is
-        not called. Call it after `attempt_for`. Raises NoSiteError."""
+        """Return the cluster for a step whose output is at `path`; None if no choice exists, and then `needs` is not
+        called. Call it after `attempt_for`. Raises NoSiteError."""
 
     def check(self, task: Task) -> None:
         """Raise MissingRequirementError if the task's environment is known to lack one of its requirements."""
@@ -84,7 +84,7 @@ class Backend(Protocol[H]):
         """Stop the task and all that it started. Return when its worker is gone."""
 
     def shutdown(self) -> None:
-        """This process needs it no longer."""
+        """Release the resources of this process: it needs the back end no longer."""
 
 
 def find_lacks(
@@ -93,12 +93,12 @@ def find_lacks(
     """Return what the steps lack, by step name.
 
     `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,
-    and nodes and indexes are looked at only for the steps that are left.
+    and nodes and indexes are looked at only for the remaining steps.
     """
-    doubtful = [one for one in required if not backend.meets(one)]
+    doubtful = [requirements for requirements in required if not backend.meets(requirements)]
     if not doubtful:
         return {}
-    without = needless([one.step for one in doubtful])
-    left = [one for one in doubtful if one.step not in without]
-    found = backend.lacks(left) if left else {}
-    return {one.step: found[one.step] for one in left if one.step in found}
+    without = needless([requirements.step for requirements in doubtful])
+    remaining = [requirements for requirements in doubtful if requirements.step not in without]
+    lacks = backend.lacks(remaining) if remaining else {}
+    return {requirements.step: lacks[requirements.step] for requirements in remaining if requirements.step in lacks}

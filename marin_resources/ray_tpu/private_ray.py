@@ -14,8 +14,8 @@ from pathlib import Path
 from marin_resources.types.errors import MarinError
 
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Variables of all of Ray's processes, with which 127.0.0.1 is the address of a node, as it is on macOS. Then each of
-its ports is there alone."""
+"""Variables of all of Ray's processes, with which 127.0.0.1 is the address of a node, as it is on macOS. Its ports are
+then on loopback alone."""
 
 
 class NotPrivateError(MarinError):
@@ -28,8 +28,8 @@ def private_folder(path: str | Path) -> Path:
     folder = Path(path)
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
-    found = folder.lstat()
-    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
         raise NotPrivateError(
             f"Ray's files would be in {str(folder)!r}, and that is not a folder of this user's own. Remove it."
         )

@@ -20,7 +20,7 @@ LEFT_OUT = ("start_api_server", "start_monitor", "start_log_monitor")
 PYTHON_COMMAND = "_build_python_executable_command_memory_profileable"
 """Ray's function that begins the command of each of its Python processes."""
 START_TIMEOUT_S = 30
-"""Of Ray, for its node to be there."""
+"""Time limit for the start of Ray's node."""
 POLL_S = 0.05
 
 
@@ -133,8 +133,8 @@ def start_lean(
 
 @contextmanager
 def _lean_daemons(agent_port: int, agent_script: str) -> Iterator[None]:
-    """Let `ray.init` start no daemon of LEFT_OUT and no agent of the dashboard, and see at once that its node is there:
-    it has no argument for these, and polls once a second."""
+    """Let `ray.init` start no daemon of LEFT_OUT and no agent of the dashboard, and see at once that its node has
+    started: it has no argument for these, and polls once a second."""
     from ray._private import ray_constants, services  # late, for its weight
     from ray._private.node import Node
 

@@ -37,10 +37,10 @@ def alive_nodes(ray: Any) -> list[Mapping[str, float]]:
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
-def refuse_unmeetable(who: str, resources: Resources, nodes: list[Mapping[str, float]]) -> None:
-    """Raise UnmeetableError, with `who` and the largest amounts, if no single node has the requested resources."""
+def refuse_unmeetable(subject: str, resources: Resources, nodes: list[Mapping[str, float]]) -> None:
+    """Raise UnmeetableError, with `subject` and the largest amounts, if no single node has the requested resources."""
     if lack := node_lack(resources, nodes):
-        raise UnmeetableError(f"{who} {lack.phrase}")
+        raise UnmeetableError(f"{subject} {lack.phrase}")
 
 
 def node_lack(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> MissingRequirement | None:
@@ -57,21 +57,21 @@ def node_lack(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> Mis
 
 def shortcomings(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> str:
     """Return requested and largest amounts as a phrase; an empty one if a single node has all that is requested."""
-    wanted = {"CPU": resources.cpus, "memory": resources.memory_bytes or 0}
+    requested = {"CPU": resources.cpus, "memory": resources.memory_bytes or 0}
     if resources.gpu:
-        wanted["GPU"] = resources.gpu.count
+        requested["GPU"] = resources.gpu.count
         if resources.gpu.kind:
-            wanted[f"accelerator_type:{resources.gpu.kind}"] = 0.001
+            requested[f"accelerator_type:{resources.gpu.kind}"] = 0.001
     if resources.tpu:
-        wanted[f"TPU-{resources.tpu.kind}-head"] = 1
-    if any(all(node.get(key, 0) >= amount for key, amount in wanted.items()) for node in nodes):
+        requested[f"TPU-{resources.tpu.kind}-head"] = 1
+    if any(all(node.get(key, 0) >= amount for key, amount in requested.items()) for node in nodes):
         return ""
-    most = {key: max((node.get(key, 0) for node in nodes), default=0) for key in wanted}
-    short = [_phrase(key, wanted[key], most[key]) for key in wanted if most[key] < wanted[key]]
+    most = {key: max((node.get(key, 0) for node in nodes), default=0) for key in requested}
+    short = [_phrase(key, requested[key], most[key]) for key in requested if most[key] < requested[key]]
     return ", ".join(short) or "not on one node"
 
 
-def _phrase(key: str, wanted: float, most: float) -> str:
+def _phrase(key: str, requested: float, most: float) -> str:
     if key == "memory":
-        return f"memory {wanted / GIB:.1f} GiB requested, {most / GIB:.1f} GiB at most"
-    return f"{key} {wanted:g} requested, {most:g} at most"
+        return f"memory {requested / GIB:.1f} GiB requested, {most / GIB:.1f} GiB at most"
+    return f"{key} {requested:g} requested, {most:g} at most"

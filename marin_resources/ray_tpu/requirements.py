@@ -1,4 +1,4 @@
-"""What a step requires of the machine that runs it, and what that machine lacks, in sentences."""
+"""The requirements of a step for the machine that runs it, and the lacks of that machine, in sentences."""
 
 from __future__ import annotations
 

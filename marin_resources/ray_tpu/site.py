@@ -18,7 +18,7 @@ class NoSiteError(MarinError):
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderNeeds:
-    """What decides where a step can run that reads the output."""
+    """The facts that decide where a reader of the output can run."""
 
     resources: Resources
     urls: tuple[str, ...] = ()
@@ -27,24 +27,24 @@ class ReaderNeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRequest:
-    """What decides where a step goes."""
+    """The facts that decide which cluster computes a step."""
 
     step: str
     resources: Resources
     places: Mapping[str, str] = field(default_factory=dict)
-    """Input -> where its data are. An input is the label of a step's output, or a path that is no step's."""
+    """Input -> location of its data. An input is the label of a step's output, or a path that is no step's."""
     external: frozenset[str] = frozenset()
-    """Those of the places that have no record beside them: no step's output, or an adopted one."""
+    """The inputs that have no record beside their data: no step's output, or an adopted one."""
     urls: tuple[str, ...] = ()
     """gs:// URLs in the config, which are read where they are."""
     size_of: Callable[[str], int | None] = lambda name: None
     """Bytes that the step reads of an input, or None if that is not known. May read control files."""
     earlier: str | None = None
-    """Where an attempt before has left files, if the step can resume from them."""
+    """The location of files of an earlier attempt, if the step can resume from them."""
     readers: tuple[ReaderNeeds, ...] = ()
-    """Of the steps that read its output, directly or through others: the direct ones first."""
+    """The needs of the steps that read its output, directly or through others: the direct ones first."""
     budget_bytes: int = 0
-    """How many bytes of inputs may come from other regions."""
+    """Limit of the bytes of inputs that come from other regions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +53,15 @@ class Move:
 
     what: str
     relative: str
-    """Its path below the prefixes of both regions."""
+    """The path of the input below the prefixes of both regions."""
     source: str
     """The region that has it."""
     bytes: int | None
-    """None if no manifest says it."""
+    """None if no manifest contains it."""
     dollars: float
     """For the known bytes."""
     is_output: bool = True
-    """Whether a step has made it, so that its record is beside it."""
+    """Whether a step has computed it, so that its record is beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,17 +69,17 @@ class Site:
     """The cluster that a task goes to."""
 
     cluster: str
-    """Its name in the catalogue."""
+    """The name of the cluster in the catalogue."""
     region: str
     prefix: str
-    """Where the region's outputs are."""
+    """The prefix of the region's outputs."""
     why: str
     """A phrase: "where its inputs are"."""
     moves: tuple[Move, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """What moves there, as far as it is known."""
+        """The bytes that move there, as far as they are known."""
         return sum(move.bytes or 0 for move in self.moves)
 
     @property
@@ -94,14 +94,14 @@ class Site:
 def describe(sites: Sequence[Site]) -> str:
     """A phrase of sites on one cluster for one reason, as of the partitions of a step, with the sums of what moves:
     "on us-east5, the only cluster with TPU v5p-64; moves 2.1 TB from us-central2 ($42.00)"."""
-    found = f"on {sites[0].cluster}, {sites[0].why}"
+    phrase = f"on {sites[0].cluster}, {sites[0].why}"
     moves = [move for site in sites for move in site.moves]
     sources = ", ".join(dict.fromkeys(move.source for move in moves if move.bytes))
     if sources:
         dollars = sum(site.dollars for site in sites)
-        found += f"; moves {readable_bytes(sum(site.bytes for site in sites))} from {sources} (${dollars:,.2f})"
+        phrase += f"; moves {readable_bytes(sum(site.bytes for site in sites))} from {sources} (${dollars:,.2f})"
     unknown = list(dict.fromkeys(f"{move.what!r} from {move.source}" for move in moves if move.bytes is None))
     if unknown:
         more = f" and {len(unknown) - SHOWN_MOVES} more" if len(unknown) > SHOWN_MOVES else ""
-        found += f"; moves {', '.join(unknown[:SHOWN_MOVES])}{more}, whose size is not known yet"
-    return found
+        phrase += f"; moves {', '.join(unknown[:SHOWN_MOVES])}{more}, whose size is not known yet"
+    return phrase

@@ -62,7 +62,7 @@ class Handle:
     reference: Any
     """Ray's ObjectRef of the outcome."""
     ray_number: int
-    """Of the Ray that it was submitted to (`OwnRay.number`)."""
+    """The number of the Ray that it was submitted to (`OwnRay.number`)."""
     job: str | None = None
 
     def describe(self) -> str:
@@ -90,15 +90,21 @@ class LocalBackend:
         return met_here(required, self._all_cpus)
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
-        several = {one.step: SEVERAL_HOSTS for one in required if _hosts(one.resources) > 1}
-        found = {**package_lacks(required), **environment_lacks(required), **several}
-        of_ray = [one for one in required if one.step not in found and self._asks_ray(one.resources)]
+        several = {requirements.step: SEVERAL_HOSTS for requirements in required if _hosts(requirements.resources) > 1}
+        lacks = {**package_lacks(required), **environment_lacks(required), **several}
+        of_ray = [
+            requirements
+            for requirements in required
+            if requirements.step not in lacks and self._asks_ray(requirements.resources)
+        ]
         nodes = alive_nodes(self._own_ray.started()) if of_ray else []
-        short = {one.step: lack for one in of_ray if (lack := node_lack(one.resources, nodes))}
-        return {**found, **short}
+        short = {
+            requirements.step: lack for requirements in of_ray if (lack := node_lack(requirements.resources, nodes))
+        }
+        return {**lacks, **short}
 
     def _asks_ray(self, resources: Resources) -> bool:
-        """Whether Ray alone knows if this machine has the resources: what else is there than CPUs."""
+        """Whether Ray alone knows if this machine has the resources: any other than its CPUs."""
         return resources != Resources(cpus=min(resources.cpus, self._all_cpus))
 
     @property
@@ -121,9 +127,9 @@ class LocalBackend:
 
     def _submit(self, task: Task) -> Handle:
         with self._lock:
-            known = self._handles.get(task.id)
-            if known is not None:
-                return known
+            submitted = self._handles.get(task.id)
+            if submitted is not None:
+                return submitted
             if self._own_ray.is_dead():
                 self._own_ray.start_again(self._own_ray.number)
             ray = self._own_ray.started()

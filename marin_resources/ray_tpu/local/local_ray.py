@@ -1,11 +1,10 @@
 """The Ray of a process: it starts in the background or when it is first needed, and ends with the process.
 
 Its authentication is disabled explicitly, so an existing token file has no effect; it listens on loopback alone, and no
-other user may enter the folder of its files. Of Ray's daemons it has those that
-run tasks. The dashboard's server, the autoscaler's monitor and the reader of the workers' logs are left out: nobody
-reads what they offer. So is the dashboard's agent of its node: agent_stub.py takes its place. The node waits for no
-agent, as it knows where that of runtime environments will listen. A start takes 7.6 s as Ray does it, and 0.9 s so
-(two cores).
+other user may enter the folder of its files. Of Ray's daemons it has those that run tasks. The dashboard's server, the
+autoscaler's monitor and the reader of the workers' logs are left out: nobody reads their results. So is the dashboard's
+agent of its node: agent_stub.py takes its place. The node waits for no agent, as it knows the port of the one for
+runtime environments. A start takes 7.6 s as Ray does it, and 0.9 s so (two cores).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from marin_resources.ray_tpu.sidecar import start_sidecar
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's minimum. Data passes through the filesystem, never through Ray."""
 STARTS, BUSY_STARTS = 4, 20
-"""Of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
+"""Limits of the starts of Ray, 30 s each: usually, and while the machine is busy, which ends by itself."""
 BUSY_LOAD = 4
 """Processes that want to run, for each CPU."""
 SYSTEM_CONFIG = {
@@ -55,7 +54,7 @@ class OwnRay:
         self._starting: Future[Any] | None = None
         self._started_here = False
         self.number = 0
-        """How often it has been started again. What was submitted to an earlier one has no end."""
+        """Number of restarts. A task that was submitted to an earlier Ray has no end."""
         self._session = ""
         """The folder of its files."""
         self._daemons: Sequence[Any] = ()
@@ -164,7 +163,8 @@ def ray_of_process(cpus: int) -> OwnRay:
 
 @contextlib.contextmanager
 def ray_started_ahead() -> Iterator[None]:
-    """Start a Ray with all CPUs in the background, for the first back end of the block; if there is none, end it."""
+    """Start a Ray with all CPUs in the background, for the first back end of the block. If none takes it,
+    end it."""
     _ahead[:] = [OwnRay(os.cpu_count() or 1)]
     _ahead[0].begin()
     try:
@@ -204,8 +204,8 @@ def _start_ray(cpus: int, agent_port: int) -> Any:
             if TIMED_OUT not in str(error):
                 raise
             load, allowed = _load_and_starts()
-            what = "Ray did not start in its 30 s (start %d of %d), with a load of %.0f on %d CPUs"
-            log.warning(what, start, allowed, load, _cpus())
+            message = "Ray did not start in its 30 s (start %d of %d), with a load of %.0f on %d CPUs"
+            log.warning(message, start, allowed, load, _cpus())
             _kill_ray(set(psutil.Process().children(recursive=True)) - before)
             if start >= allowed:
                 raise RayGoneError(
@@ -246,7 +246,7 @@ def _temp_dir() -> str:
 
 
 def _load_and_starts() -> tuple[float, int]:
-    """The load of this machine, and how many starts are worth trying with it."""
+    """The load of this machine, and the number of starts that are worth trying with it."""
     load = os.getloadavg()[0]
     return load, BUSY_STARTS if load > BUSY_LOAD * _cpus() else STARTS
 
@@ -275,7 +275,8 @@ def _import_ray() -> Any:
 
 
 def _reserved_port() -> socket.socket:
-    """A port that nobody is given while this is open. Who asks for this very one may listen on it (SO_REUSEADDR)."""
+    """A port that nobody is given while this is open. A process that requests this very port may listen on
+    it (SO_REUSEADDR)."""
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))

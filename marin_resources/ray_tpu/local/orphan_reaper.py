@@ -1,9 +1,9 @@
-"""A companion of a process that has started a Ray: when the process ends, it kills what is left of that Ray.
+"""A companion of a process that has started a Ray: when the process ends, it kills the remaining processes of that Ray.
 
 Ray's daemons end with the process that started them, and its agents with their daemon: mostly, since an agent that is
 starting, or paused, when the daemon is killed does not notice it and lives on for ever.
 
-In:  stdin, which ends with the process or when it has shut Ray down.   Out: no process of that Ray is left.
+In:  stdin, which ends with the process or when it has shut Ray down.   Out: no process of that Ray.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import time
 import psutil
 
 GRACE_S = 5.0
-"""How long Ray's processes have to end by themselves."""
+"""Time that Ray's processes have to end by themselves."""
 WATCH_S = 30.0
-"""How long it continues while one is left: one that was just starting opens its log later."""
+"""Time limit while processes remain: one that was just starting opens its log later."""
 POLL_S = 1.0
 
 
@@ -28,9 +28,9 @@ def main(owner: str, session_folder: str) -> None:
         if os.getppid() != int(owner):  # its forked children may hold the pipe
             break
     ended_s = time.monotonic()
-    while (left := rays_processes(session_folder, int(owner))) and time.monotonic() - ended_s < WATCH_S:
+    while (processes := rays_processes(session_folder, int(owner))) and time.monotonic() - ended_s < WATCH_S:
         if time.monotonic() - ended_s > GRACE_S:
-            for process in left:
+            for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
         time.sleep(POLL_S)
@@ -38,13 +38,13 @@ def main(owner: str, session_folder: str) -> None:
 
 def rays_processes(session_folder: str, owner: int) -> list[psutil.Process]:
     """Ray's own processes that have a file of the session open, but for its owner. A reader of its logs is none."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             is_ray = any("ray::" in word or "/ray/" in word for word in process.cmdline())
             if is_ray and process.pid != owner and _has_open(process, session_folder):
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def _has_open(process: psutil.Process, folder: str) -> bool:
