@@ -39,7 +39,8 @@ def store_backfill(
             tags=dict(tags),
             dynamic_partitions_store=instance,
             partitions_by_assets=[
-                PartitionsByAssetSelector(asset_key=asset, partitions=_selector(some)) for asset, some in keys.items()
+                PartitionsByAssetSelector(asset_key=asset, partitions=_selector(partitions))
+                for asset, partitions in keys.items()
             ],
             title=title,
             description=None,

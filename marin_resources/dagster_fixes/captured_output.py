@@ -22,7 +22,7 @@ CHUNK_BYTES = 65_536
 
 @contextmanager
 def threads_for_tails() -> Iterator[None]:
-    """What is captured from a stream in this block is followed by a thread."""
+    """Follow each stream that is captured in this block by a thread."""
     tails = compute_logs.tail_to_stream
     compute_logs.tail_to_stream = _follow
     try:
@@ -33,7 +33,7 @@ def threads_for_tails() -> Iterator[None]:
 
 @contextmanager
 def _follow(path: str, stream: Any) -> Iterator[tuple[None, None]]:
-    """Pass on what is written to the file to where the stream goes now. Yields as Dagster's own function: two pids."""
+    """Pass on the lines of the file to the present target of the stream. Yields as Dagster's own function: two pids."""
     fileno = compute_logs._fileno(stream)
     if not fileno:  # not a stream of the system: then Dagster captures nothing
         yield None, None

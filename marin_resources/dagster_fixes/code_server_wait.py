@@ -1,7 +1,7 @@
 """A launch waits for a code server that is away, as in a redeployment; Dagster's webserver fails it with status 500.
 
-A code server is away for the seconds in which it imports the definitions. What a launch asks it is asked again for a
-minute; what a page asks is not, as a page is asked for again by itself.
+A code server is away for the seconds in which it imports the definitions. The requests of a launch are repeated for a
+minute; those of a page are not, as a page is loaded again by itself.
 
 Seen with Dagster 1.13.27. Related: dagster-io/dagster#14605, a retry that does not wait for its code server. Without
 this, a launch during a redeployment fails.
@@ -18,7 +18,7 @@ from dagster import DagsterError
 from grpc import RpcError, StatusCode
 
 OF_A_LAUNCH = frozenset({"ExecutionPlanSnapshot", "ExternalPipelineSubsetSnapshot"})
-"""The questions of Dagster's code server that a launch in the UI asks."""
+"""The requests that a launch in the UI sends to Dagster's code server."""
 PATIENCE_S = 60.0
 POLL_S = 0.5
 
@@ -30,30 +30,30 @@ def keep_what_is_loaded(watcher: Any) -> None:
 
 
 def wait_for_code_server(client: Any) -> None:
-    """Let the class of Dagster's gRPC clients be patient where a launch asks."""
-    ask, gen_ask = client._query, client._gen_query
+    """Let the class of Dagster's gRPC clients retry the requests of a launch."""
+    query, gen_query = client._query, client._gen_query
 
-    def ask_again(self: Any, method: str, *arguments: Any, **named: Any) -> Any:
+    def query_again(self: Any, method: str, *arguments: Any, **named: Any) -> Any:
         for last in _tries(method):
             try:
-                return ask(self, method, *arguments, **named)
+                return query(self, method, *arguments, **named)
             except DagsterError as error:
                 if last or not _is_unavailable(error):
                     raise
                 time.sleep(POLL_S)
         raise AssertionError("the last try returns or raises")
 
-    async def gen_ask_again(self: Any, method: str, *arguments: Any, **named: Any) -> Any:
+    async def gen_query_again(self: Any, method: str, *arguments: Any, **named: Any) -> Any:
         for last in _tries(method):
             try:
-                return await gen_ask(self, method, *arguments, **named)
+                return await gen_query(self, method, *arguments, **named)
             except DagsterError as error:
                 if last or not _is_unavailable(error):
                     raise
                 await asyncio.sleep(POLL_S)
         raise AssertionError("the last try returns or raises")
 
-    client._query, client._gen_query = ask_again, gen_ask_again
+    client._query, client._gen_query = query_again, gen_query_again
 
 
 def _tries(method: str) -> Iterator[bool]:
@@ -65,5 +65,5 @@ def _tries(method: str) -> Iterator[bool]:
 
 
 def _is_unavailable(error: DagsterError) -> bool:
-    """Not a code server that takes long, or that has failed at the question."""
+    """Whether the code server is away: not if it takes long, or has failed at the request."""
     return isinstance(error.__cause__, RpcError) and error.__cause__.code() is StatusCode.UNAVAILABLE

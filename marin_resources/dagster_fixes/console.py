@@ -33,7 +33,7 @@ def short_console(init_context: dg.InitLoggerContext) -> logging.Logger:
 def shorten_console(log: dg.DagsterLogManager, run: dg.DagsterRun) -> None:
     """Give a run without loggers in its config the short console too.
 
-    Dagster (1.13.27) has its own one for such a run, whatever the definitions say: a line for each event, and a
+    Dagster (1.13.27) has its own one for such a run, whatever the definitions contain: a line for each event, and a
     traceback for each step that was stopped.
     """
     if not run.run_config.get("loggers"):
@@ -67,7 +67,7 @@ def failure_sentence(event: dg.DagsterEvent) -> str:
 
 
 def first_cause(error: Any) -> Any:
-    """What Dagster's own errors, of which the one of an op has the op's name alone, were raised from."""
+    """The cause of Dagster's own errors, of which the one of an op has the op's name alone."""
     while error is not None and error.cause is not None and str(error.cls_name).startswith("Dagster"):
         error = error.cause
     return error
@@ -94,7 +94,7 @@ class _ShortFormatter(logging.Formatter):
 class _JsonFormatter(_ShortFormatter):
     def format(self, record: logging.LogRecord) -> str:
         meta: dict[str, Any] = getattr(record, "dagster_meta", {})
-        told = {
+        fields = {
             "timestamp": datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -103,4 +103,4 @@ class _JsonFormatter(_ShortFormatter):
             "job": meta.get("job_name"),
             "step": meta.get("step_key"),
         }
-        return json.dumps({key: value for key, value in told.items() if value is not None})
+        return json.dumps({key: value for key, value in fields.items() if value is not None})

@@ -56,7 +56,7 @@ BOOKKEEPING = {"alembic_version", "secondary_indexes", "instance_info", "sqlite_
 class State(enum.Enum):
     ABSENT = enum.auto()
     INCOMPLETE = enum.auto()
-    """Its creation has not ended. It holds nothing yet."""
+    """A database whose creation has not ended. It holds nothing yet."""
     STAMPED_TWICE = enum.auto()
     """It holds runs or events and two versions of its tables, so Dagster refuses to open it."""
     USABLE = enum.auto()
@@ -78,7 +78,7 @@ class _PooledEngine:
 
 
 class LockedInitRunStorage(_PooledEngine, SqliteRunStorage):
-    """`run_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/history."""
+    """`run_storage` of a dagster.yaml. The default of `base_dir` is Dagster's: DAGSTER_HOME/history."""
 
     @classmethod
     def config_type(cls) -> Any:
@@ -95,7 +95,7 @@ class LockedInitRunStorage(_PooledEngine, SqliteRunStorage):
 
 
 class LockedInitScheduleStorage(_PooledEngine, SqliteScheduleStorage):
-    """`schedule_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/schedules."""
+    """`schedule_storage` of a dagster.yaml. The default of `base_dir` is Dagster's: DAGSTER_HOME/schedules."""
 
     @classmethod
     def config_type(cls) -> Any:
@@ -160,7 +160,7 @@ def state_of(database: Path) -> State:
         with contextlib.closing(_connect(database)) as connection:
             tables = _tables(connection)
             stamps = _rows(connection, tables, "alembic_version")
-            if stamps == 1:  # Dagster stamps the version when all tables are there
+            if stamps == 1:  # Dagster stamps the version when all tables exist
                 return State.USABLE
             if not any(_rows(connection, tables, table) for table in tables - BOOKKEEPING):
                 return State.INCOMPLETE
@@ -203,8 +203,8 @@ def _written_s(database: Path) -> float:
 
 def _create(database: Path, create: Callable[[str], object]) -> None:
     prefix = f".{database.name}.new-"
-    for left in database.parent.glob(f"{prefix}*"):  # by a process that was killed
-        shutil.rmtree(left)
+    for abandoned in database.parent.glob(f"{prefix}*"):  # by a process that was killed
+        shutil.rmtree(abandoned)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=database.parent) as folder:
         create(folder)
         with contextlib.suppress(FileExistsError):  # a process without the lock was faster

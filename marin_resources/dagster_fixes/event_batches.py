@@ -50,15 +50,15 @@ class StoresBatches:
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """Store the events. Those that are about no asset's data are stored one by one."""
-        together = [each for each in events if each.dagster_event_type in ASSET_EVENTS]
-        for run_id in dict.fromkeys(each.run_id for each in together):
-            self._store_together(run_id, [each for each in together if each.run_id == run_id])
-        for each in events:
-            if each.dagster_event_type not in ASSET_EVENTS:
-                self.store_event(each)
+        together = [entry for entry in events if entry.dagster_event_type in ASSET_EVENTS]
+        for run_id in dict.fromkeys(entry.run_id for entry in together):
+            self._store_together(run_id, [entry for entry in together if entry.run_id == run_id])
+        for entry in events:
+            if entry.dagster_event_type not in ASSET_EVENTS:
+                self.store_event(entry)
 
     def _store_together(self, run_id: str, events: Sequence[EventLogEntry]) -> None:
-        rows = [self._event_to_row(each) for each in events]
+        rows = [self._event_to_row(entry) for entry in events]
         self._store_in_log_of_run(run_id, rows)
         with self.index_transaction() as connection:
             ids = list(connection.execute(INSERT, rows).scalars())
@@ -67,17 +67,17 @@ class StoresBatches:
                 self._store_asset_event(connection, events[number], ids[number])
 
     def _store_in_log_of_run(self, run_id: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Store rows where a run's events are beside the index, if they have a database of their own."""
+        """Store rows in the run's own database beside the index, if it has one."""
 
 
 def report_together(instance: DagsterInstance, materializations: Sequence[AssetMaterialization]) -> None:
     """Report materializations without a run, as `report_runless_asset_event` reports one, in this order."""
     batch, last = str(uuid.uuid4()), len(materializations) - 1
-    for i, each in enumerate(materializations):
+    for i, materialization in enumerate(materializations):
         event = DagsterEvent(
             event_type_value=DagsterEventType.ASSET_MATERIALIZATION.value,
             job_name="",
-            event_specific_data=StepMaterializationData(each),
+            event_specific_data=StepMaterializationData(materialization),
         )
         together = DagsterEventBatchMetadata(batch, is_end=i == last)
         instance.report_dagster_event(event, "", logging.INFO, batch_metadata=together)
@@ -85,5 +85,5 @@ def report_together(instance: DagsterInstance, materializations: Sequence[AssetM
 
 def _newest(events: Sequence[EventLogEntry]) -> list[int]:
     """The places of the newest event of each type and asset, in order: an asset's row holds nothing of older ones."""
-    newest = {(each.dagster_event_type, each.get_dagster_event().asset_key): i for i, each in enumerate(events)}
+    newest = {(entry.dagster_event_type, entry.get_dagster_event().asset_key): i for i, entry in enumerate(events)}
     return sorted(newest.values())

@@ -38,7 +38,7 @@ KEPT = 8
 class PooledSqliteEventLogStorage(
     StoresBatches, WipesPartitions, ValidatesPartitionKeys, FailuresAfterStatus, SqliteEventLogStorage
 ):
-    """`event_log_storage` of a dagster.yaml. Without `base_dir`, where Dagster has it: DAGSTER_HOME/history/runs."""
+    """`event_log_storage` of a dagster.yaml. The default of `base_dir` is Dagster's: DAGSTER_HOME/history/runs."""
 
     def __init__(self, base_dir: str, inst_data: Any = None) -> None:
         self.enable()
@@ -73,8 +73,8 @@ class PooledSqliteEventLogStorage(
         path = self.path_for_shard(run_id)
         for kept in [key for key in self._kept if key[0] == run_id]:
             self._kept.pop(kept).dispose()
-        for each in (path, f"{path}-wal", f"{path}-shm"):
-            Path(each).unlink(missing_ok=True)
+        for file in (path, f"{path}-wal", f"{path}-shm"):
+            Path(file).unlink(missing_ok=True)
 
     def _store_in_log_of_run(self, run_id: str, rows: Sequence[dict[str, Any]]) -> None:
         with self.run_connection(run_id) as connection:

@@ -17,7 +17,7 @@ from typing import Any
 from dagster import DagsterEventType, DagsterInstance, EventLogEntry
 
 MARKED_S = 60.0
-"""An event that is older is read in any case: what stored it may have died before it marked the run."""
+"""An event that is older is read in any case: its writer may have died before it marked the run."""
 
 
 class FailuresAfterStatus:
@@ -33,8 +33,8 @@ class FailuresAfterStatus:
     ) -> Mapping[int, EventLogEntry]:
         """The events after the cursor, up to the first that a run has failed which is not yet marked as ended."""
         storage: Any = super()
-        found = storage.get_logs_for_all_runs_by_log_id(after_cursor, dagster_event_type, limit)
-        return dict(takewhile(lambda item: not self._awaits_mark(item[1]), found.items()))
+        entries = storage.get_logs_for_all_runs_by_log_id(after_cursor, dagster_event_type, limit)
+        return dict(takewhile(lambda item: not self._awaits_mark(item[1]), entries.items()))
 
     def _awaits_mark(self, entry: EventLogEntry) -> bool:
         is_end = entry.dagster_event is not None and entry.dagster_event.event_type is DagsterEventType.RUN_FAILURE

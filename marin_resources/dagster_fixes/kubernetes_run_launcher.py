@@ -1,11 +1,11 @@
 """Dagster's launcher of Kubernetes jobs (dagster-k8s), with a health check that does not take silence for death.
 
-Dagster's run monitoring marks a run as failed whose launcher says anything but "it runs". Dagster's own launcher says
-"unknown" in two cases in which the run may well live:
+Dagster's run monitoring marks a run as failed whose launcher reports anything but "it runs". Dagster's own launcher
+reports "unknown" in two cases in which the run may well live:
 
-* Kubernetes' API does not answer, as while its control plane is upgraded. The run continues, and its job with it. It is
-  asked again at the next poll.
-* There is no job of the run's name, as a command in a terminal executes it (`marin materialize`). It is not Dagster's.
+* Kubernetes' API does not answer, as while its control plane is upgraded. The run continues, and its job with it. The
+  next poll repeats the request.
+* No job has the run's name, as a command in a terminal executes it (`marin materialize`). It is not Dagster's.
 
 A run whose job is gone has failed: somebody has deleted it, or it ended a day ago.
 
@@ -20,7 +20,7 @@ from dagster_k8s import K8sRunLauncher
 from marin_resources.dagster_fixes.run_launcher import CheckRunHealthResult, WorkerStatus, is_in_terminal
 
 GONE = "could not be found"
-"""How Dagster's launcher (dagster-k8s 0.29.27) ends its sentence about a job that Kubernetes does not have."""
+"""End of the sentence of Dagster's launcher (dagster-k8s 0.29.27) about a job that Kubernetes does not have."""
 
 
 class KubernetesRunLauncher(K8sRunLauncher):  # type: ignore[misc]

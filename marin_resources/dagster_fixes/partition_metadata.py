@@ -22,10 +22,10 @@ def add_partition_metadata(context: dg.AssetExecutionContext, metadata: Mapping[
     so far at every call (1.13.27), which takes a minute for 10,000 partitions.
     """
     step, key = context.get_step_execution_context(), context.assets_def.key
-    known = dict(step._metadata_accumulator.per_output_metadata)
-    for name, each in metadata.items():
-        known[AssetMetadataHandle(asset_key=key, partition_key=name)] = dict(each)
-    step._metadata_accumulator = OutputMetadataAccumulator(per_output_metadata=known)
+    accumulated = dict(step._metadata_accumulator.per_output_metadata)
+    for partition, added in metadata.items():
+        accumulated[AssetMetadataHandle(asset_key=key, partition_key=partition)] = dict(added)
+    step._metadata_accumulator = OutputMetadataAccumulator(per_output_metadata=accumulated)
 
 
 def add_partition_tags(context: dg.AssetExecutionContext, tags: Mapping[str, Mapping[str, str]]) -> None:
@@ -43,9 +43,9 @@ def _tagged(
     def add(record: logging.LogRecord) -> bool:
         event = getattr(record, "dagster_event", None)
         if isinstance(event, dg.DagsterEvent) and event.is_step_materialization and event.asset_key == asset:
-            known = event.step_materialization_data.materialization.tags
-            assert isinstance(known, dict)
-            known.update(tags.get(event.partition or "", {}))
+            event_tags = event.step_materialization_data.materialization.tags
+            assert isinstance(event_tags, dict)
+            event_tags.update(tags.get(event.partition or "", {}))
         return True
 
     return add

@@ -8,8 +8,8 @@ process, such as the webserver, gives its error at once as before, and tries aga
     event_log_storage:  likewise, RetryingEventLogStorage
     schedule_storage:   likewise, RetryingScheduleStorage
 
-A webserver keeps some connections open: a page of the UI asks up to six questions at once, and a connection costs ten
-times the question. As published it keeps one. A connection that was cut meanwhile is replaced before it is used.
+A webserver keeps some connections open: a page of the UI sends up to six queries at once, and a connection costs ten
+times the query. As published it keeps one. A connection that was cut meanwhile is replaced before it is used.
 
 `config` is that of Dagster's own classes. An event whose transaction was cut is stored again: if only the answer was
 lost, the run's log has it twice.
@@ -39,7 +39,7 @@ from marin_resources.dagster_fixes.retry_policy import retry_timeout_s
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 KEPT_CONNECTIONS = 5
-"""Of each storage in a webserver."""
+"""Open connections of each storage in a webserver."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -99,14 +99,14 @@ class RetryingEventLogStorage(  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.enable()
         self._asset_columns: set[str] = set()
-        """Columns that the table of assets was seen to have. None goes away while a process lives."""
+        """Columns that the table of assets was seen to have. None is removed while a process lives."""
         super().__init__(*arguments, **options)
 
     def has_asset_key_col(self, column_name: str) -> bool:
         return column_name in self._asset_columns or super().has_asset_key_col(column_name)
 
     def _has_asset_key_col_on_connection(self, conn: Connection, column_name: str) -> bool:
-        """Dagster asks the database for the table's columns with each event and each question about an asset."""
+        """Whether the table has the column. Dagster queries that with each event and each request about an asset."""
         if column_name not in self._asset_columns and super()._has_asset_key_col_on_connection(conn, column_name):
             self._asset_columns.add(column_name)
         return column_name in self._asset_columns
@@ -115,7 +115,7 @@ class RetryingEventLogStorage(  # type: ignore[misc]
         _retry_while_unavailable(lambda: super(RetryingEventLogStorage, self).store_event(event))
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
-        kept = [each for each in events if not each.get_dagster_event().is_asset_failed_to_materialize]
+        kept = [event for event in events if not event.get_dagster_event().is_asset_failed_to_materialize]
         _retry_while_unavailable(lambda: super(RetryingEventLogStorage, self).store_event_batch(kept))
 
 
@@ -124,7 +124,7 @@ class RetryingScheduleStorage(_Retrying, PostgresScheduleStorage):  # type: igno
 
 
 def _retry_while_unavailable(act: Callable[[], T]) -> T:
-    """The result of `act`, which tried again while the database is away, until the retry timeout."""
+    """The result of `act`, which is retried while the database is away, until the retry timeout."""
     began_s, pause_s = time.monotonic(), FIRST_PAUSE_S
     while True:
         try:

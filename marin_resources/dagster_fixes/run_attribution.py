@@ -1,9 +1,9 @@
-"""Who launched what: the tag `marin/user` of runs and backfills that were launched in the UI.
+"""Users of runs and backfills that were launched in the UI: the tag `marin/user`.
 
 Dagster's webserver has no login. The proxy before it has one, and names the requester in the header X-Marin-User; it
-removes what a client has sent under that name. What a request's user launches gets the tag, whatever tags the request
-has. What a schedule, a sensor or the daemon launches has no user; the runs of a backfill have that of the backfill, and
-a retry has that of the run.
+removes a header of that name that a client has sent. A run that a request's user launches gets the tag, whatever tags
+the request has. A run of a schedule, a sensor or the daemon has no user; the runs of a backfill have that of the
+backfill, and a retry has that of the run.
 
 With `requires_user`, as behind the proxy, a request without the header changes nothing: `marin-webserver` gives it the
 permissions of a reader, and the queue refuses its runs. Otherwise, as on a laptop, it may do all, and tags stay as they
@@ -87,7 +87,7 @@ class UserProcessContext(WorkspaceProcessContext):
 
 
 def _user(source: Any) -> str | None:
-    """Who the proxy says sent the request; None without a proxy, a name, or a request."""
+    """The user of the request, by the proxy's header; None without a proxy, a name, or a request."""
     return getattr(source, "headers", {}).get(HEADER) or None
 
 

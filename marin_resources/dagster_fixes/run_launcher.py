@@ -6,7 +6,7 @@ marks a run as failed whose process has died. Runs of other machines are not che
 
 Dagster launches such a run again once, at once, and gives it up if its code server does not answer. After the start of
 a machine, daemon and code server come up together. So a run of a code server that is kept up by others is marked only
-when that one has answered for a while.
+when that server has answered for a while.
 
 A run outlives the code server that launched it, as in a redeployment. Then Dagster's way to terminate it, through that
 server, ends nothing; the run's process is interrupted here.
@@ -28,9 +28,9 @@ from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 from marin_resources.host.process import pid_here, process_is_gone, this_process
 
 SETTLED_S = 15.0
-"""How long a code server has answered when the daemon has its definitions too."""
+"""Time for which a code server has answered when the daemon has its definitions too."""
 PATIENCE_S = 900.0
-"""How long one is waited for."""
+"""Time limit of the wait for a code server."""
 
 TAG, TERMINAL = ".dagster/marin_process", ".dagster/marin_terminal"
 """Dagster's UI hides tags with this prefix."""
@@ -71,7 +71,7 @@ class LocalRunLauncher(DefaultRunLauncher):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._dead_since_s: dict[str, float] = {}
-        """Run -> when its process was first found to be gone."""
+        """Run -> time at which its process was first found to be gone."""
         self._answers_since_s: dict[GrpcServerCodeLocationOrigin, float] = {}
 
     @property
@@ -116,7 +116,7 @@ class LocalRunLauncher(DefaultRunLauncher):
         return True
 
     def _interrupt(self, run_id: str) -> bool:
-        """Ask a run's process to stop, as its code server does. False if it is not here, or gone, or a terminal's."""
+        """Interrupt a run's process, as its code server does. False if it is not here, or gone, or a terminal's."""
         run = self._instance.get_run_by_id(run_id) if self.has_instance else None
         launched = run is not None and not run.is_finished and not is_in_terminal(run)
         process = process_of(run) if run is not None and launched else None

@@ -4,14 +4,14 @@
                    config: {prefix: {env: MARIN_PREFIX}}}
 
 A log is printed into a local file, and its process uploads it to `<prefix>/.marin/logs/` each 15 s while it grows, and
-whole when it ends. Another machine shows what is uploaded; this one shows the file. If the store is away, the file
-stays, a line says so, the run continues, and it ends at most 5 s later. What a process has not uploaded is uploaded by
-the next one on this machine that has a log, or by the sensor `waiting_logs`.
+whole when it ends. Another machine shows the uploaded part; this one shows the file. If the store is away, the file
+stays, a warning reports it, the run continues, and it ends at most 5 s later. The rest of a process's log is uploaded
+by the next process on this machine that has a log, or by the sensor `waiting_logs`.
 
 Dagster's own GCSComputeLogManager (dagster-gcp 0.29.27) is not it. Measured with a bucket that answers 503: if it is
 away at the start, the run fails after 103 s, as the constructor looks for the bucket; if it is away at the end, the run
 ends 97 s later, and its log stays on the machine for good. Its thread of uploads ends with the first error. It signs
-URLs, which whoever sees them may use. It is for GCS alone, and its import takes 2.5 s and 206 MB.
+URLs, which everybody who sees them may use. It is for GCS alone, and its import takes 2.5 s and 206 MB.
 
 Related: dagster-io/dagster#3708 and dagster-io/dagster#3565, both closed. Without this, a run waits for its bucket.
 """
@@ -38,9 +38,9 @@ from marin_resources.dagster_fixes.compute_logs.waiting import Waiting
 
 INTERVAL_S = 15.0
 END_WAIT_S = 5.0
-"""How long the end of a run waits for its log to be uploaded."""
+"""Time limit for the end of a run to wait for the upload of its log."""
 DOWNLOADED_S = 3600.0
-"""How long a copy that somebody has downloaded stays on this machine."""
+"""Time for which a downloaded copy stays on this machine."""
 EXTENSIONS = {"stdout": "out", "stderr": "err"}
 """Stream of Dagster -> extension of its file."""
 
@@ -51,7 +51,7 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
     """`compute_logs` of a dagster.yaml.
 
     prefix               a folder, or a URL such as gs://bucket/path. Raises SettingError if it is neither.
-    local_dir            where logs are until they are stored, by default where Dagster has them: DAGSTER_HOME/storage
+    local_dir            folder of logs until they are stored, by default Dagster's: DAGSTER_HOME/storage
     upload_interval_s    between two uploads of a log that grows; larger than 15 MB, a second for each MiB of it
     """
 
@@ -97,15 +97,15 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
 
     @property
     def url(self) -> str:
-        """Where the logs are."""
+        """The folder of the logs."""
         return self._objects.url
 
     def waiting(self) -> int:
-        """How many logs of this machine are not stored, those of processes that live among them."""
+        """The number of logs of this machine that are not stored, those of live processes among them."""
         return self._waiting.count()
 
     def store_what_is_left(self, limit_s: float) -> int:
-        """Store the logs that ended processes have left here; how many. Raises LogStoreError and OSError."""
+        """Store the logs that ended processes have left here; return their number. Raises LogStoreError and OSError."""
         return self._uploads.store_what_is_left(limit_s)
 
     @contextmanager
@@ -142,7 +142,7 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
     def get_log_data_for_type(
         self, log_key: Sequence[str], io_type: Any, offset: int, max_bytes: int | None
     ) -> tuple[bytes | None, int]:
-        """From the local file if there is one, else from the store. What cannot be read is said in stderr's place."""
+        """Read the local file if it exists, else the store. If the log cannot be read, stderr has the error."""
         if self.has_local_file(log_key, io_type):
             data, end = self._local_manager.get_log_data_for_type(log_key, io_type, offset, max_bytes)
             if data is not None:  # it may be stored, and removed here, in between
@@ -158,8 +158,8 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
             return None, offset
         except LogStoreError as error:
             log.warning("%s", error)
-            told = f"This log cannot be shown now: {error} It is shown when the store answers.\n".encode()
-            return (told if io_type.value == "stderr" and not offset else None), offset
+            message = f"This log cannot be shown now: {error} It is shown when the store answers.\n".encode()
+            return (message if io_type.value == "stderr" and not offset else None), offset
 
     def cloud_storage_has_logs(self, log_key: Sequence[str], io_type: Any, partial: bool = False) -> bool:
         with self._answers_or_not():
@@ -177,24 +177,24 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
             self._downloaded.append((time.monotonic(), path))
 
     def upload_to_cloud_storage(self, log_key: Sequence[str], io_type: Any, partial: bool = False) -> None:
-        """Store one stream as it is now. Dagster's own captures ask for it; ours have the thread of uploads."""
+        """Store one stream as it is now. Dagster's own captures call it; ours have the thread of uploads."""
         path = self._local_manager.get_captured_local_path(log_key, EXTENSIONS[io_type.value])
         size_bytes = self._local_bytes(log_key, EXTENSIONS[io_type.value])
         if size_bytes:
             self._objects.put(self._uploads.name_of(log_key, EXTENSIONS[io_type.value]), path, size_bytes)
 
     def delete_logs(self, log_key: Sequence[str] | None = None, prefix: Sequence[str] | None = None) -> None:
-        """Delete a log, or all below a prefix, here and in the store. If that is away, a line says what stays there."""
+        """Delete a log, or all below a prefix, here and in the store. If that is away, a warning names the rest."""
         self._local_manager.delete_logs(log_key, prefix)
         try:
             for name in self._stored_names(log_key, prefix):
                 self._objects.remove(name)
         except LogStoreError as error:
-            what = self._objects.path("/".join(log_key or prefix or ()))
-            log.warning("The log %r is deleted on this machine, and not in the store: %s Delete it there.", what, error)
+            path = self._objects.path("/".join(log_key or prefix or ()))
+            log.warning("The log %r is deleted on this machine, and not in the store: %s Delete it there.", path, error)
 
     def download_url_for_type(self, log_key: Sequence[str], io_type: Any) -> str | None:
-        """The webserver's own address of the log, behind its login: a signed URL would be for whoever sees it."""
+        """The webserver's own address of the log, behind its login: a signed URL would be for everybody who sees it."""
         if self.has_local_file(log_key, io_type) or self.is_capture_complete(log_key):
             return self._local_manager.get_captured_log_download_url(log_key, io_type)
         return None
@@ -207,15 +207,15 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
 
     def get_log_keys_for_log_key_prefix(self, log_key_prefix: Sequence[str], io_type: Any) -> Sequence[list[str]]:
         """The logs directly below a prefix, those of this machine and those of the store. A backfill has many."""
-        found = set()
+        keys = set()
         with suppress(FileNotFoundError):
-            found = {tuple(key) for key in self._local_manager.get_log_keys_for_log_key_prefix(log_key_prefix, io_type)}
+            keys = {tuple(key) for key in self._local_manager.get_log_keys_for_log_key_prefix(log_key_prefix, io_type)}
         suffix = f".{EXTENSIONS[io_type.value]}"
         folder = "/".join(log_key_prefix)
         with self._answers_or_not():
             names = [name.removeprefix(f"{folder}/") for name in self._objects.names_below(folder)]
-            found |= {(*log_key_prefix, n.removesuffix(suffix)) for n in names if n.endswith(suffix) and "/" not in n}
-        return [list(key) for key in sorted(found)]
+            keys |= {(*log_key_prefix, n.removesuffix(suffix)) for n in names if n.endswith(suffix) and "/" not in n}
+        return [list(key) for key in sorted(keys)]
 
     def on_subscribe(self, subscription: Any) -> None:
         self._subscriptions.add_subscription(subscription)
@@ -239,14 +239,14 @@ class StoredComputeLogManager(CloudStorageComputeLogManager, ConfigurableClass):
 
     def _forget_downloads(self, older_than_s: float) -> None:
         limit_s = time.monotonic() - older_than_s
-        for at_s, path in [one for one in self._downloaded if one[0] <= limit_s]:
+        for at_s, path in [download for download in self._downloaded if download[0] <= limit_s]:
             self._downloaded.remove((at_s, path))
             with suppress(FileNotFoundError):
                 os.unlink(path)
 
     @contextmanager
     def _answers_or_not(self) -> Iterator[None]:
-        """A store that is away is a line, and the caller's other answer: an error would end a thread of Dagster's."""
+        """Log the error of a store that is away, and leave the block: an error would end a thread of Dagster's."""
         try:
             yield
         except LogStoreError as error:

@@ -1,10 +1,10 @@
 """Compute logs in a bucket or a folder: one object for each stream of each log, below `<prefix>/.marin/logs/`.
 
-    <run id>/compute_logs/<name>.out, .err    what was printed until now, then all of it
+    <run id>/compute_logs/<name>.out, .err    the output until now, then all of it
     <run id>/compute_logs/<name>.complete     no more will follow
 
 Every request has a time limit, with which it is cancelled: the clients' own are 5 minutes for one try. `.marin` is
-hidden from whatever lists data, so no log is taken for a step's output.
+hidden from all that lists data, so no log is taken for a step's output.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ REQUEST_S = 10.0
 BYTES_PER_S = 1024**2
 """A log of so many bytes has a second more to be uploaded or downloaded."""
 HELD_IN_MEMORY_BYTES = 8 * 1024**2
-"""Of a log that is uploaded; a larger one is sent in pieces of this size."""
+"""Limit of a log that is uploaded at once; a larger one is sent in pieces of this size."""
 AWAY_S = 15.0
-"""How long a store that has not answered is not asked again to show a log."""
+"""Time for which a store that has not answered gets no request to show a log."""
 
 T = TypeVar("T")
 
 
 class LogStoreError(MarinError):
-    """The store of the logs did not do what it was asked: one sentence."""
+    """The store of the logs did not fulfil a request: one sentence."""
 
 
 class LogObjects:
@@ -50,7 +50,7 @@ class LogObjects:
         self._lock = threading.Lock()
         self._opened: tuple[Any, str] | None = None
         self._away: tuple[float, LogStoreError] | None = None
-        """Until when nothing is asked, and why."""
+        """The time until which no request is sent, and the error that is the reason."""
 
     def path(self, name: str) -> str:
         return join(self.url, name)
@@ -77,7 +77,7 @@ class LogObjects:
             self._ask("written", name, "_pipe_file", COMPLETE)
 
     def size(self, name: str) -> int | None:
-        """In bytes; None if nothing is stored."""
+        """Size in bytes; None if nothing is stored."""
         self._require_answers()
         try:
             return int(self._ask("read", name, "_info")["size"])
@@ -104,11 +104,11 @@ class LogObjects:
     def names_below(self, folder: str) -> list[str]:
         """Names of all that is stored below a folder of logs, which may not exist."""
         try:
-            found = self._ask("listed", folder, "_find")
+            places = self._ask("listed", folder, "_find")
         except FileNotFoundError:
             return []
         start = len(self._open()[1].rstrip("/")) + 1
-        return [place[start:] for place in found if not place.endswith("/")]
+        return [place[start:] for place in places if not place.endswith("/")]
 
     def remove(self, name: str) -> None:
         """Remove what is stored under a name, if it exists."""
@@ -131,7 +131,7 @@ class LogObjects:
 
     def _ask(
         self,
-        what: str,
+        action: str,
         name: str,
         method: str,
         *arguments: Any,
@@ -141,7 +141,7 @@ class LogObjects:
     ) -> Any:
         """Call a method of the filesystem: its coroutine in a bucket, the method itself on a disk.
 
-        `first`: the arguments come before the place.
+        `action` is a participle for errors: "read". `first`: the arguments come before the place.
         """
 
         def call(fs: Any, place: str) -> Any:
@@ -152,31 +152,31 @@ class LogObjects:
 
             return sync(fs.loop, getattr(fs, method), *given, timeout=limit_s or REQUEST_S, **options)
 
-        return self._try(what, name, call)
+        return self._try(action, name, call)
 
-    def _try(self, what: str, name: str, call: Callable[[Any, str], T]) -> T:
+    def _try(self, action: str, name: str, call: Callable[[Any, str], T]) -> T:
         try:
             fs, root = self._open()
-            found = call(fs, f"{root.rstrip('/')}/{name}")
+            result = call(fs, f"{root.rstrip('/')}/{name}")
         except FileNotFoundError as error:
-            if what != "written":
+            if action != "written":
                 self._away = None
                 raise
-            raise self._error(what, name, error) from error
+            raise self._error(action, name, error) from error
         except Exception as error:  # of the clients, of their credentials, of aiohttp: without a base in common
-            raise self._error(what, name, error) from error
+            raise self._error(action, name, error) from error
         self._away = None
-        return found
+        return result
 
-    def _error(self, what: str, name: str, error: BaseException) -> LogStoreError:
-        said = "it did not answer in time" if type(error).__name__ == "FSTimeoutError" else error
-        why = " ".join(f"{type(error).__name__}: {said}".split())[:300]
-        failed = LogStoreError(f"{self.path(name)!r} cannot be {what} ({why}).")
+    def _error(self, action: str, name: str, error: BaseException) -> LogStoreError:
+        reason = "it did not answer in time" if type(error).__name__ == "FSTimeoutError" else error
+        why = " ".join(f"{type(error).__name__}: {reason}".split())[:300]
+        failed = LogStoreError(f"{self.path(name)!r} cannot be {action} ({why}).")
         self._away = (time.monotonic() + AWAY_S, failed)
         return failed
 
     def _open(self) -> tuple[Any, str]:
-        """One client for all threads: fsspec makes one for each, with credentials and connections of its own."""
+        """One client for all threads: fsspec creates one for each, with credentials and connections of its own."""
         with self._lock:
             if self._opened is None:
                 self._opened = filesystem_of(self.url)

@@ -1,8 +1,8 @@
-"""The uploads of a process: one thread, while there is a log to store. Nothing waits for it without a limit.
+"""The uploads of a process: one thread, while a log is to be stored. Nothing waits for it without a limit.
 
-Each round it stores what its process prints now, then what has ended, and then what dead processes have left. The local
-files of a log are removed when the store has all of it. While the store is away the logs stay here, and every round
-tries again; one line says so when it begins, and one when it has passed.
+Each round it stores the ended logs of its process, the new parts of the others, and then the logs of dead processes.
+The local files of a log are removed when the store has all of it. While the store is away the logs stay here, and every
+round tries again; one warning reports the beginning of this time, and one its end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Captured:
     ended: bool = False
     stored: threading.Event = field(default_factory=threading.Event)
     due_s: float = 0.0
-    """When the next part of it is stored."""
+    """Time at which the next part of it is stored."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes that the store has."""
 
@@ -48,11 +48,11 @@ class Uploads:
         self._away = False
 
     def begin(self, log_key: Sequence[str]) -> Captured | None:
-        """Note a log before its first byte, and store what is printed from now on. None if another process does."""
-        known = self._captured.get(tuple(log_key))
-        if known is not None and not known.stored.is_set():
-            known.ended = False  # it is written again, before it was stored
-            return known
+        """Note a log before its first byte, and store its output from now on. None if another process does."""
+        earlier = self._captured.get(tuple(log_key))
+        if earlier is not None and not earlier.stored.is_set():
+            earlier.ended = False  # it is written again, before it was stored
+            return earlier
         claim = self._waiting.claim(log_key)
         if claim is None:
             return None
@@ -72,7 +72,7 @@ class Uploads:
             self._tell_away(f"The log of this run was not stored within {wait_s:g} s.")
 
     def store_what_is_left(self, limit_s: float = math.inf) -> int:
-        """Store the logs of processes that have ended, now; how many. After the limit it begins no further one.
+        """Store the logs of ended processes, now; return their number. After the limit it begins no further one.
 
         Raises LogStoreError and OSError.
         """
@@ -80,7 +80,7 @@ class Uploads:
         for claim in self._waiting.of_the_dead():
             try:
                 self._store_whole(claim, {})
-            except BaseException:  # whatever ends it: the next process takes the log up
+            except BaseException:  # any error: the next process stores the log
                 claim.release()
                 raise
             count += 1
@@ -89,7 +89,7 @@ class Uploads:
         return count
 
     def _store_all(self) -> None:
-        pause_s = 0.0  # first, what dead processes have left
+        pause_s = 0.0  # first, the logs of dead processes
         while True:
             self._wake.wait(pause_s)
             self._wake.clear()
@@ -108,13 +108,13 @@ class Uploads:
 
     def _store_own(self) -> None:
         """Ended logs first: somebody waits for them."""
-        for captured in sorted(self._captured.values(), key=lambda one: not one.ended):
+        for captured in sorted(self._captured.values(), key=lambda capture: not capture.ended):
             if captured.ended:
                 with self._lock:
                     self._captured.pop(captured.claim.log_key)
                 try:
                     self._store_whole(captured.claim, captured.sizes)
-                except BaseException:  # whatever ends it: the next round tries again
+                except BaseException:  # any error: the next round tries again
                     with self._lock:
                         self._captured[captured.claim.log_key] = captured
                     raise
@@ -135,7 +135,7 @@ class Uploads:
         claim.stored()
 
     def _store_parts(self, log_key: Sequence[str], sizes: dict[str, int]) -> None:
-        """Store both streams, as far as they have grown; `sizes` has what the store has of them."""
+        """Store both streams, as far as they have grown; `sizes` has the bytes that the store has of them."""
         for stream in STREAMS:
             file = self._file(log_key, stream)
             size_bytes = os.path.getsize(file) if os.path.exists(file) else 0

@@ -2,8 +2,8 @@
 
     <local folder>/.waiting/<digest of the log's key>.json    {"format_version": 1, "log_key": […]}
 
-A note is there before the first byte of its log, and until the store has all of it. The process that writes the log, or
-uploads what a dead one has left, holds a lock of the kernel on the note, which its death releases.
+A note exists before the first byte of its log, and until the store has all of it. The process that writes the log, or
+uploads that of a dead one, holds a lock of the kernel on the note, which its death releases.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Waiting:
                 file.write(json.dumps({"format_version": FORMAT_VERSION, "log_key": list(log_key)}))
                 file.flush()
                 return Claim(log_key, file)
-            file.close()  # removed by who stored the log, before we had its lock
+            file.close()  # removed by the process that stored the log, before we had its lock
         return None
 
     def count(self) -> int:
@@ -75,13 +75,13 @@ class Claim:
         self._file.close()
 
     def release(self) -> None:
-        """Leave the log to whoever comes next."""
+        """Leave the log to the next process."""
         self._file.close()
 
 
 def _locked(path: str, mode: str) -> IO[str] | None:
     """The file with its lock; None if another process has it, or this one. Raises FileNotFoundError."""
-    file: IO[str] = open(path, mode, encoding="utf-8")  # noqa: SIM115  (who has the lock closes it)
+    file: IO[str] = open(path, mode, encoding="utf-8")  # noqa: SIM115  (the holder of the lock closes it)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -91,7 +91,7 @@ def _locked(path: str, mode: str) -> IO[str] | None:
 
 
 def _log_key(file: IO[str]) -> list[str] | None:
-    """Of a note; None of one of a later release, and of one whose writer was killed before its log had a byte."""
+    """The key in a note; None if a later release wrote it, or if its writer was killed before its log had a byte."""
     try:
         note = json.loads(file.read())
     except ValueError:

@@ -57,9 +57,9 @@ from marin_resources.dagster_fixes.retry_policy import enable_retries
 from marin_resources.dagster_fixes.run_launcher import NOT_AGAIN, process_tag
 
 POOL_POLL_S = 0.5
-"""Between two looks for a free slot of a pool. Dagster 1.13.27 returns an interval of 0 s for it."""
+"""Time between two looks for a free slot of a pool. Dagster 1.13.27 returns an interval of 0 s for it."""
 RETRY_POLL_S = 0.01
-"""Until a retry that is due is ready."""
+"""Time until a retry that is due is ready."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +204,7 @@ class _Steps:
                 may_start = item.is_successful_output and not self._waits_for_success
 
     def _wait_s(self) -> float | None:
-        """How long only an event can make a step ready; None: always."""
+        """Time for which only an event can make a step ready; None if it has no end."""
         if self._pools.has_pending_claims():
             return POOL_POLL_S
         until_retry_s = self._active.sleep_interval()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dagster as dg
 
 COMPLETE = "complete_partitions"
-"""In a failure's metadata: how many partitions of the step are complete."""
+"""In a failure's metadata: the number of complete partitions of the step."""
 
 
 def partial_failure_metadata(complete: int) -> dict[str, dg.MetadataValue]:
