@@ -47,7 +47,7 @@ MIGRATIONS = "dagster:_core/storage/alembic"
 BUSY_TIMEOUT_S = 30
 """Time for which a connection waits for another one's lock, as in Dagster's code."""
 QUIET_S = 10
-"""An incomplete database that nobody has written to for so long was left behind. Dagster's own code, which takes no
+"""An incomplete database that nobody has written to for this time was left behind. Dagster's own code, which takes no
 lock, creates one in 1 to 3 s."""
 BOOKKEEPING = {"alembic_version", "secondary_indexes", "instance_info", "sqlite_sequence", "daemon_heartbeats", "kvs"}
 """Tables whose rows describe the database, or processes of the moment."""

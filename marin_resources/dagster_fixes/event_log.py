@@ -1,4 +1,4 @@
-"""Dagster's SQLite event log with open connections. What it stores, and where, does not change.
+"""Dagster's SQLite event log with open connections. Its rows and files stay the same.
 
 As published (1.13.27) Dagster creates a SQLAlchemy engine for every event: it reuses no compiled statement, and closing
 the last connection writes the whole log to disk. Measured on 2 cores, 100 complete steps take 8 to 14 s to report; with

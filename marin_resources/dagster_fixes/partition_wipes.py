@@ -47,7 +47,7 @@ def _forget(storage: Any, asset_key: AssetKey, partition_keys: Sequence[str]) ->
             old = (events.c.asset_key == text, events.c.partition == key, events.c.id <= newest[key])
             connection.execute(tags.delete().where(tags.c.event_id.in_(select(events.c.id).where(*old))))
             connection.execute(events.update().values(asset_key=None, partition=None).where(*old))
-        # the newest event of what is left is then looked up, as after the wipe of an asset
+        # the newest remaining event is then looked up, as after the wipe of an asset
         connection.execute(
             AssetKeyTable.update().values(last_materialization=None, **cached).where(AssetKeyTable.c.asset_key == text)
         )

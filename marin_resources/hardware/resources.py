@@ -67,7 +67,7 @@ class Resources:
 
     @property
     def pool(self) -> str | None:
-        """A name for the devices, by which Dagster limits how many steps take them; None without a device."""
+        """A name for the devices, by which Dagster limits the number of steps that take them; None without a device."""
         if self.tpu is not None:
             return pool_name("tpu", self.tpu.kind)
         if self.gpu is not None:
@@ -80,7 +80,7 @@ class Resources:
         return self.devices_of(self.slices)
 
     def devices_of(self, slices: int) -> int:
-        """GPUs, or chips of TPUs in so many slices; 0 without a device."""
+        """GPUs, or chips of TPUs in this number of slices; 0 without a device."""
         if self.tpu is not None:
             return slices * slice_type(self.tpu.kind).chips
         return self.gpu.count if self.gpu is not None else 0

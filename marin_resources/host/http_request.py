@@ -48,7 +48,7 @@ class Answer:
 
 
 def answer_to(request: urllib.request.Request, within_s: float, most_bytes: int = 0) -> Answer:
-    """The answer, with at most so many bytes of its body. Raises FAILURES."""
+    """The answer, with at most `most_bytes` bytes of its body. Raises FAILURES."""
     connections: list[_Connection] = []
     done: list[Answer] = []
     failed: list[BaseException] = []
@@ -101,7 +101,7 @@ class _SameOrigin(urllib.request.HTTPRedirectHandler):
 
 
 def is_same_origin(address: str, other: str) -> bool:
-    """Whether what goes to one address may go to the other."""
+    """Whether a secret for one address may be sent to the other."""
     (before, port), (after, other_port) = _with_port(address), _with_port(other)
     if (before.scheme, after.scheme) == ("http", "https"):
         return (before.hostname, port, other_port) == (after.hostname, 80, 443)

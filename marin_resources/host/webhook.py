@@ -63,7 +63,7 @@ def require_answer(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a webhook's address. Raises WebhookError for what is no address."""
+    """The host of a webhook's address. Raises WebhookError for a text that is no address."""
     host = urlsplit(url).hostname
     if urlsplit(url).scheme not in ("http", "https") or not host:
         raise WebhookError("The webhook's address is no URL. Expected https://…; correct the variable.")

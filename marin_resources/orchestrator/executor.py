@@ -11,7 +11,7 @@ from marin_resources.orchestrator.preflight import refuse_empty_selection, refus
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 
 DEFAULT_MAX_CONCURRENT = 64
-"""Steps in flight at once. A waiting step costs a thread; Ray limits how many compute."""
+"""Steps in flight at once. A waiting step costs a thread; Ray limits the number of those that compute."""
 SHARED = dg.multiprocess_executor.config_schema.config_type.fields  # type: ignore[union-attr]
 CONFIG = dg.Field(
     {
@@ -37,7 +37,7 @@ def marin_executor(init_context: dg.InitExecutorContext) -> dg.Executor:
 
 
 def _before_steps(context: Any, plan: Any) -> None:
-    """Raise an error for a run without steps, and for one that lacks what its steps require."""
+    """Raise an error for a run without steps, and for one that lacks a requirement of its steps."""
     refuse_empty_selection(context.dagster_run)
     refuse_unmet(context, plan)
 

@@ -1,7 +1,7 @@
 """The IO manager: it confirms the outputs of steps, and stores the values of hand-written assets.
 
-The value of a step's asset is what the run observed of its output after the worker published it; the IO manager
-confirms that it is the asset's output, and complete. The value of a hand-written asset is stored at
+The value of a step's asset is the state of its output that the run observed after the worker published it; the IO
+manager confirms that it is the asset's output, and complete. The value of a hand-written asset is stored at
 `<prefix>/<key>-<version>`, where the version covers the key, the `code_version` and the versions of its inputs.
 A reader gets the path of a step's output, or the value of a hand-written asset.
 """

@@ -75,7 +75,7 @@ class ProduceRequest:
     mirrored: tuple[str, ...] = ()
     """Such paths that are read from whichever region has them. They need not exist yet."""
     needs: Callable[[Mapping[str, Observed], Mapping[str, str]], PlacementRequest]
-    """Return what decides where it is computed, given its observed inputs, and where its external paths are."""
+    """Return the facts that decide its cluster, given its observed inputs and the locations of its external paths."""
     task: Callable[[int, Mapping[str, Observed], Site | None], Task]
     """Return the task of attempt number n, given its observed inputs, and the cluster that it goes to."""
 
@@ -89,7 +89,7 @@ class RunCallbacks:
     on_log: Callable[[str], None]
     """Takes each line that the step prints."""
     on_pace: Callable[[Progress], None] = lambda pace: None
-    """Takes how far its function is, at a bounded rate (`watched_pace.py`). May block."""
+    """Takes the progress of its function, at a bounded rate (`progress_reporter.py`). May block."""
     on_job: Callable[[str | None], None] = lambda job: None
     """Takes the id of the cluster's job that the run waits for; None when it stops waiting. May block."""
 
@@ -117,7 +117,7 @@ async def produce(
     """Return the output when it is complete. Raises ProduceError.
 
     `recent` returns the states that were read a moment ago, of the output and its inputs. The first try takes them as
-    they are: the claim, and its check of the inputs, find what has changed since, and then every state is read again.
+    they are: the claim, and its check of the inputs, find later changes, and then every state is read again.
     `backend` is called only to compute, so a reuse starts nothing. Without `wait_for_others`, an output that another
     run computes is an error. A cancellation stops the compute; if the compute can outlive this process and
     `should_detach` returns True, the compute keeps running and DetachedError replaces CancelledError.
@@ -318,7 +318,7 @@ async def _wait(
             outcome = await backend.wait(handle, callbacks.on_log)
         await asyncio.to_thread(callbacks.on_job, None)
         return outcome
-    except Exception:  # whatever it is, the run no longer waits for the job
+    except Exception:  # after any error the run no longer waits for the job
         await asyncio.to_thread(callbacks.on_job, None)
         raise
     except asyncio.CancelledError:

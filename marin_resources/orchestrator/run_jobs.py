@@ -42,7 +42,7 @@ class RunJobs:
         """Job -> its name in the tags: the first step that waited for it."""
 
     def set(self, step: str, submission_id: str | None) -> None:
-        """Record the job that the run waits for on behalf of `step`; None if it waits for none any more."""
+        """Record the job that the run waits for on behalf of `step`; None if it no longer waits."""
         with self._lock:
             before, named = self._jobs.pop(step, None), dict(self._named)
             if before is not None:
@@ -82,7 +82,7 @@ def _pages(jobs: Mapping[str, str]) -> list[str]:
     """The jobs as JSON objects, each small enough for a tag; at least one."""
     pages, size = [dict[str, str]()], 0
     for step, submission_id in sorted(jobs.items()):
-        size += len(json.dumps({step: submission_id}))  # as long as the entry and what separates it from the next
+        size += len(json.dumps({step: submission_id}))  # the length of the entry and its separator
         if pages[-1] and size > MAX_VALUE_BYTES:
             pages.append({})
             size = len(json.dumps({step: submission_id}))

@@ -48,7 +48,7 @@ class Backend(Protocol[H]):
         """Whether the step's requirements are met, as far as that is known without a look at nodes and indexes."""
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
-        """Return what the steps lack, by step name. Looks at the nodes and at package indexes. May block."""
+        """Return the missing requirements, by step name. Looks at the nodes and at package indexes. May block."""
 
     async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
         """Return the cluster for a step whose output is at `path`; None if no choice exists, and then `needs` is not
@@ -90,7 +90,7 @@ class Backend(Protocol[H]):
 def find_lacks(
     backend: Backend[Any], required: Sequence[Requirements], needless: Callable[[Sequence[str]], Collection[str]]
 ) -> dict[str, MissingRequirement]:
-    """Return what the steps lack, by step name.
+    """Return the missing requirements of the steps, by step name.
 
     `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,
     and nodes and indexes are looked at only for the remaining steps.

@@ -1,7 +1,8 @@
 """Ray's private names, which no other file of the product uses: all were last checked with Ray 2.60.0.
 
-Each function names what it relies on, the public issue, and why no public way serves. Ray is imported in the functions,
-and nothing else: programs that run on the head of a cluster, which has no code of ours, carry the text of some of them.
+The docstring of a function has its private names, the public issue, and the reason that no public way serves. Ray is
+imported in the functions, and nothing else: programs that run on the head of a cluster, which has no code of ours,
+carry the text of some of them.
 
 As a script, this is the command `ray` for a further node on loopback.
 """
@@ -84,7 +85,7 @@ def draining_nodes() -> frozenset[str]:
 
 
 def free_resources() -> Mapping[str, Mapping[str, float]]:
-    """Return id of each node -> what is free there; a resource of which nothing is free is left out.
+    """Return id of each node -> its free resources; a resource without a free part is left out.
 
     Relies on the function that ray-project/ray#60134 requests as a public one; `ray.available_resources()` is the sum
     over all nodes.

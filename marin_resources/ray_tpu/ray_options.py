@@ -44,7 +44,7 @@ def refuse_unmeetable(subject: str, resources: Resources, nodes: list[Mapping[st
 
 
 def node_lack(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> MissingRequirement | None:
-    """Return what no single node has of the requested resources; None if one has them."""
+    """Return the part of the requested resources that no single node has; None if a node has them all."""
     short = shortcomings(resources, nodes)
     if not short:
         return None

@@ -37,7 +37,7 @@ class Requirements:
         return self == Requirements(step=self.step)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; nothing of what is not required."""
+        """Return plain values for JSON, of the requirements alone that are set."""
         lists = {"extras": self.extras, "env": self.env, "packages": self.packages}
         shown: dict[str, Any] = {name: list(values) for name, values in lists.items() if values}
         return shown if self.resources == Resources() else {**shown, "resources": encode(self.resources)}
@@ -52,7 +52,7 @@ class Requirements:
 
 @dataclass(frozen=True, kw_only=True)
 class MissingRequirement:
-    """A requirement that is not met: "needs jax, which is not installed", and what to do."""
+    """A requirement that is not met: "needs jax, which is not installed", and the remedy."""
 
     verb: str
     """In the singular: "needs"."""
@@ -61,7 +61,7 @@ class MissingRequirement:
     remedy: str
     """A whole sentence."""
     certain: bool = True
-    """False for what a cluster may still get: a step waits for it."""
+    """False for a resource that a cluster may still get: a step waits for it."""
 
     @property
     def phrase(self) -> str:

@@ -1,6 +1,6 @@
 """A companion: a process beside a worker that outlives it for a moment, such as the pump of its log.
 
-It has a session of its own and blocks SIGTERM, SIGINT and SIGHUP, so whatever stops the worker does not stop it. It
+It has a session of its own and blocks SIGTERM, SIGINT and SIGHUP, so a stop of the worker does not stop it. It
 ends by itself: by a message, or when its worker is gone.
 """
 

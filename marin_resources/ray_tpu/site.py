@@ -1,4 +1,4 @@
-"""The site of a task: which of several clusters computes it, why, and what moves there first. Pure types."""
+"""The site of a task: the cluster of a fleet that computes it, the reason, and the inputs that move. Pure types."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Site:
 
 
 def describe(sites: Sequence[Site]) -> str:
-    """A phrase of sites on one cluster for one reason, as of the partitions of a step, with the sums of what moves:
+    """A phrase of sites on one cluster for one reason, as of the partitions of a step, with the sums of the moves:
     "on us-east5, the only cluster with TPU v5p-64; moves 2.1 TB from us-central2 ($42.00)"."""
     phrase = f"on {sites[0].cluster}, {sites[0].why}"
     moves = [move for site in sites for move in site.moves]

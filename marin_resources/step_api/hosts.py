@@ -1,6 +1,6 @@
 """The hosts of a slice, for a step's function: it is called on each of them at once, and reads here which one it is on.
 
-A step with `cpu()`, or on one host, has one host, with index 0 and without a coordinator. What host 0 returns is the
+A step with `cpu()`, or on one host, has one host, with index 0 and without a coordinator. The result of host 0 is the
 step's result. All hosts write below the one output path: let each write files of its own, or host 0 alone.
 """
 

@@ -2,13 +2,13 @@
 
     report_resumed(120)       once, before its first step of work: the checkpoint that it resumes from, or None
     report_step(121)          after each step of work; microseconds
-    report_numbers({"loss": 3.2}, of=600)    what people look at meanwhile, and the number of all steps, if it is known
+    report_numbers({"loss": 3.2}, of=600)    numbers for people, and the number of all steps, if it is known
     report_checkpoint(150)    the checkpoint of step 150 is complete: another process could resume from it
     checkpoint_requested()    between two steps: whether its host is about to be taken away, so that it saves now
 
-A `Step` with `progress_timeout_s` counts a function that reports no step for so long as one that hangs. On slices the
+A `Step` with `progress_timeout_s` counts a function that reports no step within it as one that hangs. On slices the
 record has the part of the work that was lost with a host, computed from the reports. `marin status` and the asset's
-page show how far a step is, how fast, and its numbers. In a process that is no worker's they do nothing.
+page show the progress of a step, its speed, and its numbers. In a process that is no worker's they do nothing.
 """
 
 from __future__ import annotations

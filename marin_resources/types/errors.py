@@ -1,7 +1,7 @@
 """The base of the errors that are shown to a person.
 
 MarinError          every error whose text is one complete sentence
-InvalidInputError   such an error about what a person has given
+InvalidInputError   such an error about a person's input
 
 A boundary (the command line, an asset, a sensor, the doctor) catches MarinError and shows the sentence without a
 traceback. Any other exception is a bug, or an error of somebody else's code, and keeps its traceback. An exception that

@@ -147,8 +147,8 @@ class Observed:
 
 
 def describe_adopted(record: Record) -> str:
-    """ "adopted from 'raw/old': renamed"; of what was made from adopted outputs "made from 'raw/x', adopted from …"; ""
-    for any other record."""
+    """The adoption of an output as a phrase: "adopted from 'raw/old': renamed". For an output that was computed from
+    adopted ones: "made from 'raw/x', adopted from …". "" for any other record."""
     if adopted := record.adopted:
         return f"adopted from {adopted.path!r}: {adopted.why}"
     made_from = record.adopted_inputs

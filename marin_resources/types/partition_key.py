@@ -4,7 +4,7 @@ In:  a key, any text.   Out: the segment: letters, digits and `-_.=+@:` as they 
 
 A key that cannot be a folder everywhere is refused: empty, `.`, `..`, or over 200 bytes as a segment.
 
-A drop of raw data that was taken again is a revision: "2026-01@2" is what "2026-01" was later.
+A drop of raw data that was taken again is a revision: "2026-01@2" is a later state of "2026-01".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from marin_resources.types.errors import MarinError
 
 SAFE = "-_.=+@:"
 MAX_SEGMENT_BYTES = 200
-"""A file system takes 255 for a name; what is written beside a folder has a longer name than the folder."""
+"""A file system takes 255 for a name; the files beside a folder have longer names than the folder."""
 
 
 _REVISED = re.compile(r"(?P<drop>.+)@(?P<number>[2-9]|[1-9][0-9]+)")
@@ -69,7 +69,7 @@ def require_distinct(keys: Iterable[str], owner: str) -> None:
 
 
 class FoldersOfKeys:
-    """The folders of keys, where case does not matter. Keys that existed before keep theirs."""
+    """The folders of keys, on file systems where case does not matter. Keys that existed before keep theirs."""
 
     def __init__(self, existing: Iterable[str]) -> None:
         self._existing = frozenset(existing)

@@ -51,7 +51,7 @@ class Size(JsonObject):
 
 
 class SourceDigest(JsonObject):
-    """The code of the step's function, and of what it imports (see `marin_resources/drift/source_digest.py`)."""
+    """The code of the step's function, and of its imports (see `marin_resources/drift/source_digest.py`)."""
 
     function = required_text()
     digest = required_text()

@@ -1,7 +1,7 @@
 """JSON files that carry a `format_version`: parse one, and refuse a file that is damaged or newer than this software.
 
 VersionedJson   one kind of file: its versions, its fields, and the error that its readers raise
-misfit          where JSON differs from a shape, as a phrase
+misfit          the first difference of JSON from a shape, as a phrase
 """
 
 from __future__ import annotations

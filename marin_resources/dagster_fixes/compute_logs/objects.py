@@ -28,7 +28,7 @@ FOLDER = ".marin/logs"
 COMPLETE = json.dumps({"format_version": 1}).encode()
 REQUEST_S = 10.0
 BYTES_PER_S = 1024**2
-"""A log of so many bytes has a second more to be uploaded or downloaded."""
+"""Each such number of bytes of a log adds a second to the limit of its upload or download."""
 HELD_IN_MEMORY_BYTES = 8 * 1024**2
 """Limit of a log that is uploaded at once; a larger one is sent in pieces of this size."""
 AWAY_S = 15.0
@@ -56,7 +56,7 @@ class LogObjects:
         return join(self.url, name)
 
     def put(self, name: str, file: str, size_bytes: int) -> None:
-        """Store the first `size_bytes` bytes of a local file, which may grow meanwhile, in place of what is stored."""
+        """Store the first `size_bytes` bytes of a local file, which may grow meanwhile, in place of a stored log."""
         limit_s = REQUEST_S + size_bytes / BYTES_PER_S
         if self._local:
             self._try("written", name, lambda _, place: _copy(file, place, size_bytes))
@@ -111,7 +111,7 @@ class LogObjects:
         return [place[start:] for place in places if not place.endswith("/")]
 
     def remove(self, name: str) -> None:
-        """Remove what is stored under a name, if it exists."""
+        """Remove the object of a name, if it exists."""
         with suppress(FileNotFoundError):
             self._ask("removed", name, "_rm_file")
 

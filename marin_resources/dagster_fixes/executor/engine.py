@@ -1,11 +1,11 @@
 """The executor of a run: every step in this process, and an interrupt stops them all.
 
 The main thread takes the events of the steps from a queue and passes them to Dagster's own state machine of a plan,
-`ActiveExecution`, which decides what comes next. `step_threads.py` executes the steps. A signal is an item of the same
+`ActiveExecution`, which decides the next steps. `step_threads.py` executes the steps. A signal is an item of the same
 queue: the coroutines are then cancelled, the assets stop their tasks, and the run's log gets one sentence.
 
 `dg.Executor` is public, and the plan that it gets is not. The executor uses these private names of Dagster 1.13.27, all
-of them in this file; tests/marin_resources/dagster_fixes/executor/test_engine.py checks what it relies on:
+of them in this file; tests/marin_resources/dagster_fixes/executor/test_engine.py checks them:
 
     ExecuteRunWithPlanIterable, PlanExecutionContextManager   resources and contexts of a run, torn down at its end
     InstanceConcurrencyContext                                slots of pools
@@ -118,7 +118,7 @@ class InterruptibleExecutor(dg.Executor):
     def _execute_with_resources(self, job_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         try:
             yield from self._execute_plan(job_context, execution_plan)
-        except Exception:  # the run ends by itself, and Dagster's daemon tries again only what was lost
+        except Exception:  # the run ends by itself, and Dagster's daemon retries lost runs alone
             job_context.instance.add_run_tags(job_context.run_id, NOT_AGAIN)
             raise
 

@@ -1,4 +1,4 @@
-"""In the place of Ray's dashboard agent, in a local run: the node, which waits for its ports, learns that it has none.
+"""Stub for Ray's dashboard agent in local runs: reports to the node, which waits for its ports, that it has none.
 
 A script with the arguments of Ray's agent, which takes 2 s of a CPU to start. It reports as a Ray that is installed
 without its dashboard does, and ends with the raylet, whose pipe is its stdin. Python alone, as it must start at once.
@@ -12,7 +12,7 @@ NO_PORT = "-1"
 
 
 def main(arguments: list[str]) -> None:
-    """`arguments` has --session-dir=, where a file for each port of a node is awaited, and --node-id=."""
+    """`arguments` has --session-dir=, the folder in which a node waits for a file for each port, and --node-id=."""
     options = dict(word.split("=", 1) for word in arguments if "=" in word)
     for port in PORTS:
         path = f"{options['--session-dir']}/{port}_{options['--node-id']}"

@@ -67,7 +67,7 @@ class OwnRay:
 
     def begin(self) -> Future[Any]:
         """Start Ray in the background, if it is not started. The result is the module `ray`. Blocks for Ray's import,
-        so that its daemons start before what the caller does next."""
+        so that its daemons start before the caller continues."""
         _import_ray()
         with self._lock:
             if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
@@ -88,7 +88,7 @@ class OwnRay:
         return any(_has_ended(daemon) for daemon in self._daemons)
 
     def start_again(self, number: int) -> None:
-        """Kill what is left of the Ray of this number, and start another one, unless that has been done. Blocks.
+        """Kill the rest of the Ray of this number, and start another one, unless that has been done. Blocks.
 
         Raises RayGoneError if it does not start on this machine.
         """
