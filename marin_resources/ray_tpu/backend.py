@@ -44,8 +44,8 @@ class Backend(Protocol[H]):
     async def attach(self, path: str, holder: Holder) -> H | None:
         """Return the handle of the task that holds the lease of the output at `path`; None for another back end's."""
 
-    def meets(self, required: Requirements) -> bool:
-        """Whether the step's requirements are met, as far as that is known without a look at nodes and indexes."""
+    def satisfies(self, required: Requirements) -> bool:
+        """Whether it satisfies the requirements, as far as that is known without a look at nodes and indexes."""
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
         """Return the missing requirements, by step name. Looks at the nodes and at package indexes. May block."""
@@ -95,7 +95,7 @@ def find_lacks(
     `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,
     and nodes and indexes are looked at only for the remaining steps.
     """
-    doubtful = [requirements for requirements in required if not backend.meets(requirements)]
+    doubtful = [requirements for requirements in required if not backend.satisfies(requirements)]
     if not doubtful:
         return {}
     without = needless([requirements.step for requirements in doubtful])

@@ -37,7 +37,7 @@ from marin_resources.ray_tpu.cluster.handle import (
     needs_device,
     submission_id,
 )
-from marin_resources.ray_tpu.cluster.lacks import environment_lack, lacks_on
+from marin_resources.ray_tpu.cluster.lacks import environment_lack, missing_on
 from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog, Positions, Shown
 from marin_resources.ray_tpu.cluster.monitor.job_monitor import JobMonitor
 from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
@@ -86,12 +86,12 @@ class ClusterBackend:
         self._waits: dict[str, Wait] = {}
         """By output path: the waits of jobs for their start."""
 
-    def meets(self, required: Requirements) -> bool:
+    def satisfies(self, required: Requirements) -> bool:
         return not environment_lack(required, self._settings) and required.resources == Resources()
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
         with ThreadPoolExecutor(1) as pool:  # in a loop of its own, whether or not the caller has one
-            return pool.submit(asyncio.run, lacks_on(self._settings, required, self._report)).result()
+            return pool.submit(asyncio.run, missing_on(self._settings, required, self._report)).result()
 
     def check(self, task: Task) -> None:
         self._python_for(task)

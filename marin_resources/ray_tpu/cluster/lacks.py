@@ -24,7 +24,7 @@ def environment_lack(required: Requirements, settings: ClusterSettings) -> Missi
     return python_lack(required.extras, settings) or invalid_packages(required)
 
 
-async def lacks_on(
+async def missing_on(
     settings: ClusterSettings, required: Sequence[Requirements], report: Callable[[str], None]
 ) -> dict[str, MissingRequirement]:
     """Return what the steps lack on the cluster, by step name; `report` takes a sentence if its nodes are unknown.

@@ -56,8 +56,8 @@ class FleetBackend:
     async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
         return await asyncio.to_thread(lambda: choose_site(needs(), self.fleet, self._at.get(path)))
 
-    def meets(self, required: Requirements) -> bool:
-        return self._first.meets(required)
+    def satisfies(self, required: Requirements) -> bool:
+        return self._first.satisfies(required)
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
         """A step lacks a requirement if all clusters that could hold it lack it."""

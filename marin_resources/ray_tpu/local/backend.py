@@ -86,7 +86,7 @@ class LocalBackend:
         """None: a run waits for another process's task by its lease."""
         return None
 
-    def meets(self, required: Requirements) -> bool:
+    def satisfies(self, required: Requirements) -> bool:
         return met_here(required, self._all_cpus)
 
     def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:

@@ -9,7 +9,7 @@ from ray_cluster import Cluster
 
 from marin_assets import cpu, gpu
 from marin_resources.hardware.resources import Resources
-from marin_resources.ray_tpu.cluster.lacks import lacks_on
+from marin_resources.ray_tpu.cluster.lacks import missing_on
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
 
@@ -21,7 +21,7 @@ def step(name: str, resources: Resources = cpu(), **others: tuple[str, ...]) -> 
 def look(settings: ClusterSettings, *required: Requirements) -> tuple[dict[str, MissingRequirement], list[str]]:
     """What they lack, and what was reported."""
     reported: list[str] = []
-    return asyncio.run(lacks_on(settings, required, reported.append)), reported
+    return asyncio.run(missing_on(settings, required, reported.append)), reported
 
 
 @pytest.mark.long
