@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from marin_assets.inference.engine import Engine, EngineError, check_engine
 from marin_assets.step.graph import Node
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.ray_tpu.backend import Backend, find_lacks
+from marin_resources.ray_tpu.backend import Backend, missing_requirements
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.ray_tpu.environment.extras import met_here
@@ -45,7 +45,7 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, MissingRequirement
         return missing
     backend = _backend(prefix) if on_cluster else _local_backend()
     try:
-        return {**find_lacks(backend, required, lambda names: ()), **missing}
+        return {**missing_requirements(backend, required, lambda names: ()), **missing}
     finally:
         backend.shutdown()
 

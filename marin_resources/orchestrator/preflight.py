@@ -21,7 +21,7 @@ from marin_resources.dagster_fixes.partition_keys import (
 from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
-from marin_resources.ray_tpu.backend import find_lacks
+from marin_resources.ray_tpu.backend import missing_requirements
 from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
 from marin_resources.types.errors import MarinError
 from marin_resources.types.location_job import ALL_ASSETS
@@ -62,7 +62,9 @@ def refuse_unmet(job_context: Any, execution_plan: Any) -> None:
     try:
         run, instance = job_context.dagster_run, job_context.instance
         backend = ray_tpu.backend(run, instance, job_context.log.info, storage.home)
-        lacks = find_lacks(backend, required, lambda names: _needless(storage, {name: outputs[name] for name in names}))
+        lacks = missing_requirements(
+            backend, required, lambda names: _needless(storage, {name: outputs[name] for name in names})
+        )
     except (SettingError, OSError):  # of the cluster or the store: each step meets it again, and has a sentence for it
         return
     for sentence in describe_lacks({step: lack for step, lack in lacks.items() if not lack.certain}):

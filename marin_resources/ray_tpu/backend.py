@@ -87,7 +87,7 @@ class Backend(Protocol[H]):
         """Release the resources of this process: it needs the back end no longer."""
 
 
-def find_lacks(
+def missing_requirements(
     backend: Backend[Any], required: Sequence[Requirements], needless: Callable[[Sequence[str]], Collection[str]]
 ) -> dict[str, MissingRequirement]:
     """Return the missing requirements of the steps, by step name.
