@@ -31,6 +31,7 @@ ROOMS = (
     "marin_assets/documents",
     "marin_assets/experiments",
     "marin_assets/inference",
+    "marin_assets/inspection/cost",
     "marin_assets/stages",
     "marin_assets/step",
     "marin_resources/drift",
