@@ -32,6 +32,7 @@ ROOMS = (
     "marin_assets/experiments",
     "marin_assets/inference",
     "marin_assets/inspection/cost",
+    "marin_assets/inspection/explain",
     "marin_assets/stages",
     "marin_assets/step",
     "marin_resources/drift",
