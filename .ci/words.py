@@ -31,6 +31,7 @@ ROOMS = (
     "marin_assets/documents",
     "marin_assets/experiments",
     "marin_assets/inference",
+    "marin_assets/inspection/compare",
     "marin_assets/inspection/cost",
     "marin_assets/inspection/explain",
     "marin_assets/stages",
