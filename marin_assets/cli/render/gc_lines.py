@@ -21,16 +21,16 @@ HEADS = ("size", "age", "last use", "cost to make", "output")
 
 def lines_of(survey: Look, prefix: str, now: datetime, *, named: bool) -> Iterator[str]:
     """A table of what could be collected, and what was kept: of outputs that were named each with its reason."""
-    proposed, kept = survey.proposals.proposed, survey.proposals.kept
+    proposed, retained = survey.proposals.proposed, survey.proposals.kept
     if proposed:
         yield from _table([HEADS, *(_row(proposal, now) for proposal in proposed)])
     if named:
-        yield from (f"kept: {path}: {reason.sentence}" for path, reason in list(kept.items())[:SHOWN_KEPT])
-        if len(kept) > SHOWN_KEPT:
-            yield f"kept: {len(kept) - SHOWN_KEPT} more; --json has all"
-    counts = ", ".join(f"{count} {kind}" for kind, count in count_kinds(kept.values()).most_common())
+        yield from (f"kept: {path}: {reason.sentence}" for path, reason in list(retained.items())[:SHOWN_KEPT])
+        if len(retained) > SHOWN_KEPT:
+            yield f"kept: {len(retained) - SHOWN_KEPT} more; --json has all"
+    counts = ", ".join(f"{count} {kind}" for kind, count in count_kinds(retained.values()).most_common())
     size, reasons = readable_bytes(total_bytes(proposed)), f" ({counts})" if counts else ""
-    yield f"{_outputs(len(proposed))} that nothing needs, {size}; {len(kept)} kept{reasons}, at {prefix}"
+    yield f"{_outputs(len(proposed))} that nothing needs, {size}; {len(retained)} kept{reasons}, at {prefix}"
     expired = [note for note in survey.stored.collected if note.is_over(now)]
     if expired:
         size = readable_bytes(sum(note.bytes or 0 for note in expired))
