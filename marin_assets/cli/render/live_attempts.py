@@ -46,7 +46,7 @@ class LiveAttempt:
     last_line: str = ""
     """The last line of its log."""
     problem: str = ""
-    """One sentence about what could not be read."""
+    """One sentence about a file that could not be read."""
 
 
 def running_of(observed: Iterable[Observed]) -> dict[str, LiveAttempt]:

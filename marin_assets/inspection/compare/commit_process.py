@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 BEGIN = "=== steps of the commit ==="
-"""Before the JSON: an experiment may print."""
+"""Line before the JSON: an experiment may print."""
 FOLDER = "marin_assets.experiments"
 
 

@@ -1,4 +1,4 @@
-"""One side of a comparison: steps by name, each with its whole version and where its output is."""
+"""One side of a comparison: steps by name, each with its whole version and the path of its output."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from marin_assets.plan.reasons.read_inputs import Dependency, name_of, path_of
 from marin_resources.storage.paths import join
 
 EVALUATES = ".stages.evaluate"
-"""In the reference of a function of the evaluating stages."""
+"""Part of the reference of each function of the evaluating stages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SideStep:
     name: str
     version: Mapping[str, Any] | None
-    """As a record holds it. None: not known, as Marin has records without."""
+    """Whole version, as a record holds it. None: not known, as Marin has records without."""
     path: str
     """Path of its output."""
     function: str = ""
@@ -37,7 +37,7 @@ class Side:
     title: str
     """Description of the side: "the experiment 'quickstart'"."""
     steps: Mapping[str, SideStep]
-    """By name, inputs before readers."""
+    """Steps by name, inputs before readers."""
     note: str = ""
     """A sentence about the unknown parts of the side."""
 
@@ -61,7 +61,7 @@ def inputs_of(version: Mapping[str, Any] | None) -> Sequence[Dependency]:
 def with_ancestors(
     steps: Iterable[SideStep], prefix: str, read_version: Callable[[str], Mapping[str, Any] | None]
 ) -> list[SideStep]:
-    """These steps, and those that their versions name as inputs, direct or not. `read_version`: of "name-hash"."""
+    """These steps, and those that their versions name as inputs, direct or not. `read_version` gets "name-hash"."""
     reached = {step.name: step for step in steps}
     waiting = list(reached.values())
     while waiting:

@@ -58,7 +58,7 @@ def gaps(made: Sequence[OutputCost]) -> Iterator[str]:
 
 
 def largest(made: Sequence[OutputCost]) -> list[OutputCost]:
-    """Those that cost most first: by price, then devices, then time."""
+    """Outputs in descending order of cost: by price, then devices, then time."""
     return sorted(
         made, key=lambda output: tuple(-(output.amount(name) or 0) for name in ("dollars", "device_s", "wall_s"))
     )

@@ -34,7 +34,7 @@ class OutputCost:
     cost: RecordCost
     bill: CostEstimate
     transferred_bytes: int | None = 0
-    """From other regions. None: its ledger is damaged."""
+    """Bytes from other regions. None: its ledger is damaged."""
     transferred_dollars: float | None = 0.0
 
     @property
@@ -43,7 +43,7 @@ class OutputCost:
 
     @property
     def dollars(self) -> float | None:
-        """With its transfers; None if its bill is not known."""
+        """Price with its transfers; None if its bill is not known."""
         if self.bill.dollars is None:
             return None
         return self.bill.dollars + (self.transferred_dollars or 0.0)
@@ -63,7 +63,7 @@ class Total:
 
 
 def total_of(costs: Iterable[OutputCost]) -> dict[str, Total]:
-    """By the names of `AMOUNTS`."""
+    """Totals by the names of `AMOUNTS`."""
     every = list(costs)
     amounts = {name: [output.amount(name) for output in every] for name in AMOUNTS}
     recorded = {name: [amount for amount in column if amount is not None] for name, column in amounts.items()}

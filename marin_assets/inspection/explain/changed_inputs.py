@@ -1,4 +1,4 @@
-"""Why each input is of another version, and the inputs of that, down to what was changed itself.
+"""The inputs of another version, and their inputs, down to those that were changed themselves.
 
 In:  two versions of a step.   Out: its inputs of another version, each once, with what differs in each.
 """

@@ -1,4 +1,4 @@
-"""Why a materialization was computed: against the newest complete output of the same step before it.
+"""Explain why a materialization was computed: compare it with the newest complete output of the same step before it.
 
 In:  a materialization, and all that are known of its step.   Out: an explanation.
 """

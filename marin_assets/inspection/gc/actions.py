@@ -33,7 +33,7 @@ class Done:
     until: str = ""
     """End of the grace time of a collected output."""
     kept: str = ""
-    """Why it stays as it is, as a phrase; "" if it does not."""
+    """Reason why it stays as it is, as a phrase; "" if it does not."""
 
 
 def collect(store: Store, proposals: Iterable[Proposal], terms: Terms) -> Iterator[Done]:

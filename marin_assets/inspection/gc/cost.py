@@ -12,7 +12,7 @@ from marin_resources.storage.usage.cost_estimate import PriceList, bill_of
 @dataclass(frozen=True, kw_only=True)
 class MakingCost:
     seconds: float | None = None
-    """From the claims to the ends of its attempts."""
+    """Seconds from the claims to the ends of its attempts."""
     device_hours: float = 0.0
     """Hours of one GPU, or of one chip of a TPU."""
     dollars: float | None = None

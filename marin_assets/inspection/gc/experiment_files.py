@@ -52,7 +52,7 @@ class ExperimentFile:
 
 
 def experiment_files(prefix: str) -> list[ExperimentFile]:
-    """All of the prefix, by one listing and a read of each. Raises ExperimentFileError and UnavailableError."""
+    """All files of the prefix, by one listing and a read of each. Raises ExperimentFileError and UnavailableError."""
     names = sorted(name for name in names_in(join(prefix, FOLDER)) if name.endswith(SUFFIX))
     with ThreadPoolExecutor(THREADS) as pool:
         files = pool.map(lambda name: _read(prefix, name), names)

@@ -24,13 +24,13 @@ HASHED = re.compile(r"-[0-9a-f]{6}(/|$)")
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """Why an output is kept."""
+    """A reason to keep an output."""
 
     kind: str
-    """By which outputs are counted: "by pins"."""
+    """Label by which outputs are counted: "by pins"."""
     sentence: str
     since: datetime | None = None
-    """When it came to be; None if it counts whenever that was."""
+    """Time at which it came to be; None if it counts whenever that was."""
 
 
 Reasons = dict[str, Reason]

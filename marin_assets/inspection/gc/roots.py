@@ -38,7 +38,7 @@ class Roots:
     """Path below the prefix -> the last run of an experiment that names it, also of long ago."""
 
     def last_run(self, stored: Stored) -> datetime | None:
-        """When an experiment last ran that names the output, or the version of which it is a partition."""
+        """Time of the last run of an experiment that names the output, or the version of which it is a partition."""
         times = (self.last_ran.get(stored.relative), self.last_ran.get(stored.whole))
         return max((time for time in times if time is not None), default=None)
 
@@ -111,7 +111,7 @@ def _keep_pinned(retention: Retention, prefix: str, stored: StoredOutputs) -> No
 
 
 def _keep_snapshots(retention: Retention, stored: StoredOutputs) -> None:
-    """Also of a snapshot that was collected: as long as it may come back, so must what it lists."""
+    """Keep the partitions of snapshots, also of collected ones: as long as a snapshot may come back, so must these."""
     for snapshot, record in _snapshots(stored):
         try:
             listed = read_snapshot(record.data_path or join(stored.prefix, snapshot))
