@@ -53,7 +53,7 @@ def _run(arguments: list[str], command: str = "marin", verbs: Mapping[str, str] 
         raise OptionError(unknown(command, verb, verbs))
     module = module_of(package, verb)
     if command == "marin":
-        load_settings(check=verb != "doctor")  # which says itself what is wrong with each
+        load_settings(check=verb != "doctor")  # doctor itself reports what is wrong with each
     if hasattr(module, "VERBS"):
         return _run(arguments[1:], f"{command} {verb}", module.VERBS, module.__name__)
     parser = OptionParser(prog=f"{command} {verb}", description=module.__doc__)

@@ -24,7 +24,7 @@ class Named:
     """A step that was named, and all materializations of it that are known."""
 
     label: str
-    """Its name, with the key of a partition."""
+    """Name of the step, with the key of a partition."""
     graph: Graph | None
     node: Node | None
     """None: the code has no such step any more."""
@@ -41,8 +41,12 @@ class Named:
                 return newest_at(self.known, at)
             except NoMaterializationError as error:
                 raise ConfigError(str(error)) from None
-        complete = [each for each in self.known if each.complete] or self.known
-        current = [each for each in complete if self.node is not None and each.version == self.node.version.hash]
+        complete = [materialization for materialization in self.known if materialization.complete] or self.known
+        current = [
+            materialization
+            for materialization in complete
+            if self.node is not None and materialization.version == self.node.version.hash
+        ]
         return (current or complete)[0]
 
 
@@ -58,8 +62,8 @@ def add_materialization(parser: argparse.ArgumentParser) -> None:
 
 
 def named(options: argparse.Namespace, store: Store) -> Named:
-    """What the options name. Raises ConfigError if no materialization is known, FailedError if all are damaged, and
-    UnavailableError."""
+    """The step that the options name. Raises ConfigError if no materialization is known, FailedError if all are
+    damaged, and UnavailableError."""
     name, graph, node = find_step(options.step, store.prefix, options.experiment, options.script)
     key = options.partition
     if node is not None and node.step.partitions is not None and key is None:
@@ -68,15 +72,15 @@ def named(options: argparse.Namespace, store: Store) -> Named:
         node = node.at(key)
     elsewhere = [store.locate(node.output)] if node is not None and node.output.override is not None else []
     damaged: list[str] = []
-    found = materializations(store.prefix, name, key, elsewhere, damaged.append)
-    if damaged and not found:
+    history = materializations(store.prefix, name, key, elsewhere, damaged.append)
+    if damaged and not history:
         raise FailedError(damaged[0])
     for sentence in damaged:
         print_stderr(sentence)
-    if not found:
+    if not history:
         of_key = f" at the partition {key!r}" if key is not None else ""
         raise ConfigError(
             f"No record of the step {name!r}{of_key} is below the prefix {store.prefix!r}. Give another --prefix, or "
             "compute it first; if it has partitions, give one with --partition."
         )
-    return Named(label=name if key is None else f"{name}[{key}]", graph=graph, node=node, known=found)
+    return Named(label=name if key is None else f"{name}[{key}]", graph=graph, node=node, known=history)

@@ -21,7 +21,7 @@ def commands() -> Iterator[tuple[str, ...]]:
     """The words of each command: ("list",), …, ("cluster", "jobs"), …"""
     for verb in VERBS:
         of_group = getattr(module_of(PACKAGE, verb), "VERBS", None)
-        yield from [(verb,)] if of_group is None else [(verb, each) for each in of_group]
+        yield from [(verb,)] if of_group is None else [(verb, subverb) for subverb in of_group]
 
 
 def whole_parser() -> argparse.ArgumentParser:

@@ -35,7 +35,7 @@ def chosen_node(verb: str, step: str, partition: str | None, script: str | None 
 
 
 def chosen_output_node(verb: str, options: argparse.Namespace) -> Node:
-    """The same, for a verb about one output. Raises ConfigError for a step with partitions without a key."""
+    """The node of the one output that a verb is about. Raises ConfigError for a step with partitions without a key."""
     node = chosen_node(verb, options.step, options.partition, options.script)
     if node.step.partitions is not None and node.key is None:
         raise ConfigError(

@@ -52,7 +52,7 @@ VERB_CHARACTERS, DESCRIPTION_CHARACTERS = 11, 26
 
 
 def usage() -> str:
-    """What `marin --help` prints."""
+    """The text of `marin --help`."""
     lines = ["marin <verb> …    (the options of one: marin <verb> --help)"]
     for group, verbs in GROUPS.items():
         items = [f"{verb:{VERB_CHARACTERS}} {text:{DESCRIPTION_CHARACTERS}}" for verb, text in verbs.items()]
@@ -62,7 +62,7 @@ def usage() -> str:
 
 
 def usage_of_group(command: str, verbs: Mapping[str, str]) -> str:
-    """What `marin cluster --help` prints: one verb a line."""
+    """The text of `marin cluster --help`: one verb a line."""
     width = max(map(len, verbs))
     lines = (f"  {verb:{width}}  {description}" for verb, description in verbs.items())
     return "\n".join([f"{command} <verb> …", *lines])

@@ -41,3 +41,12 @@ def test_a_word_is_found_in_a_sentence(
     (tmp_path / name).write_text(text)
     found = list(words.wrong_places(tmp_path / name))
     assert [(at, sentence.partition(": ")[0]) for at, sentence in found] == ([(line, repr(word))] if word else [])
+
+
+def test_the_help_of_a_verb_is_a_text_that_is_printed(words: ModuleType, tmp_path: Path) -> None:
+    docstring, of_verb = '"""Say what it goes on with."""\n', "def add_options(parser):\n    pass\n"
+    (tmp_path / "a.py").write_text(docstring)
+    (tmp_path / "verb.py").write_text(docstring + of_verb)
+    assert [line for line, _ in words.places(tmp_path / "a.py")] == [1, 1]
+    assert not list(words.places(tmp_path / "verb.py"))
+    assert [sentence for _, sentence in words.wrong_places(tmp_path / "verb.py")] == ["'goes on': use continue, resume"]

@@ -19,22 +19,22 @@ DAY = timedelta(days=1)
 HEADS = ("size", "age", "last use", "cost to make", "output")
 
 
-def lines_of(found: Look, prefix: str, now: datetime, *, named: bool) -> Iterator[str]:
+def lines_of(survey: Look, prefix: str, now: datetime, *, named: bool) -> Iterator[str]:
     """A table of what could be collected, and what was kept: of outputs that were named each with its reason."""
-    proposed, kept = found.proposals.proposed, found.proposals.kept
+    proposed, retained = survey.proposals.proposed, survey.proposals.kept
     if proposed:
-        yield from _table([HEADS, *(_row(each, now) for each in proposed)])
+        yield from _table([HEADS, *(_row(proposal, now) for proposal in proposed)])
     if named:
-        yield from (f"kept: {path}: {reason.sentence}" for path, reason in list(kept.items())[:SHOWN_KEPT])
-        if len(kept) > SHOWN_KEPT:
-            yield f"kept: {len(kept) - SHOWN_KEPT} more; --json has all"
-    counts = ", ".join(f"{count} {kind}" for kind, count in count_kinds(kept.values()).most_common())
+        yield from (f"kept: {path}: {reason.sentence}" for path, reason in list(retained.items())[:SHOWN_KEPT])
+        if len(retained) > SHOWN_KEPT:
+            yield f"kept: {len(retained) - SHOWN_KEPT} more; --json has all"
+    counts = ", ".join(f"{count} {kind}" for kind, count in count_kinds(retained.values()).most_common())
     size, reasons = readable_bytes(total_bytes(proposed)), f" ({counts})" if counts else ""
-    yield f"{_outputs(len(proposed))} that nothing needs, {size}; {len(kept)} kept{reasons}, at {prefix}"
-    over = [note for note in found.stored.collected if note.is_over(now)]
-    if over:
-        size = readable_bytes(sum(note.bytes or 0 for note in over))
-        yield f"{_outputs(len(over))} past the grace time, {size}: marin gc --purge removes them."
+    yield f"{_outputs(len(proposed))} that nothing needs, {size}; {len(retained)} kept{reasons}, at {prefix}"
+    expired = [note for note in survey.stored.collected if note.is_over(now)]
+    if expired:
+        size = readable_bytes(sum(note.bytes or 0 for note in expired))
+        yield f"{_outputs(len(expired))} past the grace time, {size}: marin gc --purge removes them."
 
 
 def collected_lines(notes: Iterable[Collected], prefix: str, now: datetime) -> Iterator[str]:
@@ -61,13 +61,13 @@ def done_lines(done: Done, word: str) -> Iterator[str]:
         yield f"{word}: {done.relative}, {readable_bytes(done.bytes)}{f', until {done.until}' if done.until else ''}"
 
 
-def json_of(found: Look) -> dict[str, Any]:
-    proposed = found.proposals.proposed
+def json_of(survey: Look) -> dict[str, Any]:
+    proposed = survey.proposals.proposed
     return {
-        "proposed": [_to_json(each) for each in proposed],
+        "proposed": [_to_json(proposal) for proposal in proposed],
         "bytes": total_bytes(proposed),
-        "kept": {path: _reason_json(reason) for path, reason in found.proposals.kept.items()},
-        "collected": collected_json(found.stored.collected),
+        "kept": {path: _reason_json(reason) for path, reason in survey.proposals.kept.items()},
+        "collected": collected_json(survey.stored.collected),
     }
 
 
@@ -83,8 +83,13 @@ def collected_json(notes: Iterable[Collected]) -> list[dict[str, Any]]:
 
 def done_json(done: Iterable[Done]) -> list[dict[str, Any]]:
     return [
-        {"output": each.relative, "bytes": each.bytes, "until": each.until or None, "kept": each.kept or None}
-        for each in done
+        {
+            "output": outcome.relative,
+            "bytes": outcome.bytes,
+            "until": outcome.until or None,
+            "kept": outcome.kept or None,
+        }
+        for outcome in done
     ]
 
 

@@ -1,4 +1,4 @@
-"""What an attempt that runs now is at: where, since when, how far and how fast."""
+"""Progress of the attempts that run now: host, start, steps and speed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from marin_resources.types.output import Holder, Observed
 from marin_resources.types.versioned_json import ControlFileError
 
 SHOWN_CHARACTERS = 100
-"""Of the last line of a log."""
+"""Characters printed of the last line of a log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,18 +42,18 @@ class LiveAttempt:
     left_s: float | None = None
     """Seconds until the last step, at this speed."""
     numbers: Mapping[str, float] = field(default_factory=dict)
-    """What the function has reported last beside the step, such as its loss."""
+    """Other numbers that the function reported last, such as its loss."""
     last_line: str = ""
-    """Of its log."""
+    """The last line of its log."""
     problem: str = ""
-    """One sentence about what could not be read."""
+    """One sentence about a file that could not be read."""
 
 
 def running_of(observed: Iterable[Observed]) -> dict[str, LiveAttempt]:
-    """What runs now of these outputs, by path: three small reads for each."""
-    now = [(each.path, each.holder) for each in observed if state_of(each) is State.RUNNING and each.holder]
-    with ThreadPoolExecutor(LOOK_THREADS) as pool:  # which starts no more threads than there are outputs
-        return dict(pool.map(lambda each: (each[0], _running(*each)), now))
+    """The attempts of these outputs that run now, by path: three small reads for each."""
+    now = [(output.path, output.holder) for output in observed if state_of(output) is State.RUNNING and output.holder]
+    with ThreadPoolExecutor(LOOK_THREADS) as pool:  # starts at most one thread per output
+        return dict(pool.map(lambda attempt: (attempt[0], _running(*attempt)), now))
 
 
 def _running(path: str, holder: Holder) -> LiveAttempt:
@@ -69,7 +69,11 @@ def _running(path: str, holder: Holder) -> LiveAttempt:
         if (note := read_note(note_path(path, holder.attempt))) is not None:
             running = dataclasses.replace(running, job=note.job, cluster=note.dashboard)
         if (pace := read_progress(path, holder.attempt)) is not None:
-            fields = {each.name: getattr(pace, each.name) for each in dataclasses.fields(pace) if each.name != "at"}
+            fields = {
+                attribute.name: getattr(pace, attribute.name)
+                for attribute in dataclasses.fields(pace)
+                if attribute.name != "at"
+            }
             running = dataclasses.replace(running, **fields, step_at=pace.at, left_s=pace.left_s)
         line = last_line(log_path(path, holder.attempt))
     except (ControlFileError, UnavailableError, OSError) as error:  # the states are shown all the same
@@ -78,7 +82,7 @@ def _running(path: str, holder: Holder) -> LiveAttempt:
 
 
 def describe_running(running: LiveAttempt, now: datetime) -> str:
-    """One line: duration, job, step, speed, and what it says."""
+    """One line: duration, job, step, speed, and its problem or the last line of its log."""
     parts = [f"attempt {running.attempt}" if running.attempt else "", _elapsed(running.since, now)]
     if running.job is not None:
         parts.append(f"job {running.job} on {running.cluster}")
@@ -90,8 +94,8 @@ def describe_running(running: LiveAttempt, now: datetime) -> str:
         parts.append(f"{readable_duration(running.left_s)} left")
     if "loss" in running.numbers:
         parts.append(f"loss {running.numbers['loss']:.4g}")
-    said = running.problem or running.last_line
-    short = said if len(said) <= SHOWN_CHARACTERS or running.problem else f"{said[: SHOWN_CHARACTERS - 1]}…"
+    message = running.problem or running.last_line
+    short = message if len(message) <= SHOWN_CHARACTERS or running.problem else f"{message[: SHOWN_CHARACTERS - 1]}…"
     return ", ".join(filter(None, parts)) + (f": {short}" if short else "")
 
 

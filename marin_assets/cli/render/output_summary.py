@@ -1,4 +1,4 @@
-"""What an output looks like, in one phrase beside its state."""
+"""Summary of an output: one phrase, printed after its state."""
 
 from __future__ import annotations
 

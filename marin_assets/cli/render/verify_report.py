@@ -51,7 +51,7 @@ class VerifyReport:
 
 def exit_code(verified: Iterable[VerifyReport]) -> int:
     """1 if an output is wrong, 3 if none is and one could not be verified, else 0."""
-    states = {each.state for each in verified}
+    states = {report.state for report in verified}
     if State.WRONG in states:
         return 1
     return 3 if State.UNVERIFIED in states else 0
@@ -59,21 +59,21 @@ def exit_code(verified: Iterable[VerifyReport]) -> int:
 
 def lines_of(verified: Sequence[VerifyReport], prefix: str, script: str | None) -> Iterator[str]:
     """Lines for missing outputs, then unverified ones, and last, to be seen, wrong ones."""
-    for each in verified:
-        if each.state is State.NOT_THERE:
-            yield f"not there: {each.node.output.label} ({each.status or 'never begun'}) {each.path}"
-    for each in verified:
-        if each.state is State.UNVERIFIED and each.verdict:
-            yield f"not verified: {each.node.output.label}: {each.verdict.unverified}"
-    for each in verified:
-        if each.state is State.WRONG:
-            yield from _lines_of_wrong(each, prefix, script)
+    for report in verified:
+        if report.state is State.NOT_THERE:
+            yield f"not there: {report.node.output.label} ({report.status or 'never begun'}) {report.path}"
+    for report in verified:
+        if report.state is State.UNVERIFIED and report.verdict:
+            yield f"not verified: {report.node.output.label}: {report.verdict.unverified}"
+    for report in verified:
+        if report.state is State.WRONG:
+            yield from _lines_of_wrong(report, prefix, script)
 
 
 def summary_of(verified: Sequence[VerifyReport], sampled: str) -> str:
     """One line; `sampled` describes how the files were chosen."""
-    states = Counter(each.state for each in verified)
-    verdicts = [each.verdict for each in verified if each.verdict is not None]
+    states = Counter(report.state for report in verified)
+    verdicts = [report.verdict for report in verified if report.verdict is not None]
     files, compared = sum(v.files for v in verdicts), sum(v.compared_files for v in verdicts)
     share = f"{100 * compared / files:.0f} %, " if files else ""
     counts = ", ".join(f"{states[state]} {state}" for state in State if states[state])
@@ -84,7 +84,7 @@ def summary_of(verified: Sequence[VerifyReport], sampled: str) -> str:
 
 
 def to_json(verified: Sequence[VerifyReport]) -> dict[str, Any]:
-    return {"ok": exit_code(verified) == 0, "outputs": [_as_json(e) for e in verified]}
+    return {"ok": exit_code(verified) == 0, "outputs": [_as_json(report) for report in verified]}
 
 
 def rerun_commands(verified: VerifyReport, prefix: str, script: str | None) -> tuple[str, str]:
@@ -94,18 +94,18 @@ def rerun_commands(verified: VerifyReport, prefix: str, script: str | None) -> t
     return undo if verified.adopted else remove, to_compute(verified.node, script=script, prefix=prefix)
 
 
-def _lines_of_wrong(each: VerifyReport, prefix: str, script: str | None) -> Iterator[str]:
-    assert each.verdict is not None
-    findings = each.verdict.findings
-    todo = "the data are right" if each.verdict.data_ok else f"rerun step {each.node.output.label!r}"
-    yield f"wrong: {each.node.output.label}: {each.verdict.counts()}; {todo}, {each.path}"
+def _lines_of_wrong(report: VerifyReport, prefix: str, script: str | None) -> Iterator[str]:
+    assert report.verdict is not None
+    findings = report.verdict.findings
+    todo = "the data are right" if report.verdict.data_ok else f"rerun step {report.node.output.label!r}"
+    yield f"wrong: {report.node.output.label}: {report.verdict.counts()}; {todo}, {report.path}"
     yield from (f"    {finding.sentence()}" for finding in findings[:SHOWN_FINDINGS])
     if len(findings) > SHOWN_FINDINGS:
         yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json has all"
-    if not each.verdict.data_ok:
-        yield from (f"    $ {command}" for command in rerun_commands(each, prefix, script))
-    if each.readers:
-        yield f"    read by {', '.join(each.readers)}: recompute them too if they have read the wrong files"
+    if not report.verdict.data_ok:
+        yield from (f"    $ {command}" for command in rerun_commands(report, prefix, script))
+    if report.readers:
+        yield f"    read by {', '.join(report.readers)}: recompute them too if they have read the wrong files"
 
 
 def _remover(path: str) -> str:
@@ -114,9 +114,14 @@ def _remover(path: str) -> str:
     return "aws s3 rm --recursive" if kind_of(path) is StoreKind.S3 else "gcloud storage rm -r"
 
 
-def _as_json(each: VerifyReport) -> dict[str, Any]:
-    fields = {"step": each.node.output.label, "path": each.path, "state": each.state.value, "status": each.status}
-    if each.verdict is None:
+def _as_json(report: VerifyReport) -> dict[str, Any]:
+    fields = {
+        "step": report.node.output.label,
+        "path": report.path,
+        "state": report.state.value,
+        "status": report.status,
+    }
+    if report.verdict is None:
         return fields
-    rerun = {"rerun": each.node.output.label, "readers": list(each.readers)} if not each.verdict.data_ok else {}
-    return {**fields, **each.verdict.to_json(), **rerun}
+    rerun = {"rerun": report.node.output.label, "readers": list(report.readers)} if not report.verdict.data_ok else {}
+    return {**fields, **report.verdict.to_json(), **rerun}

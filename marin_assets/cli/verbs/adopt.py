@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
     _require_consistent(options)
     store = store_at(prefix_of(options))
     require_reachable(store.prefix)
-    graph, found = select_nodes([options.step], options.experiment, options.script)
-    node = _one(found, options.step, options.partition)
+    graph, nodes = select_nodes([options.step], options.experiment, options.script)
+    node = _one(nodes, options.step, options.partition)
     try:
         return _undo(graph, node, store, options) if options.undo else _adopt(node, store, options)
     except AdoptionError as error:
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _require_consistent(options: argparse.Namespace) -> None:
-    """Raise OptionError unless the options say either what to adopt and why, or to take it back."""
+    """Raise OptionError unless the options give either the data to adopt and a reason, or --undo alone."""
     if options.undo:
         given = [name for name in ("source", "why", "checksums") if getattr(options, name)]
         if given:
@@ -78,12 +78,12 @@ def _require_consistent(options: argparse.Namespace) -> None:
         )
 
 
-def _one(found: Sequence[Node], given: str, key: str | None) -> Node:
+def _one(nodes: Sequence[Node], given: str, key: str | None) -> Node:
     """The one node that is meant, at its key. Raises ConfigError."""
-    if len(found) != 1:
-        names = ", ".join(repr(node.name) for node in found)
+    if len(nodes) != 1:
+        names = ", ".join(repr(node.name) for node in nodes)
         raise ConfigError(f"marin adopt takes one step, and {given!r} selects {names}. Give the whole name of one.")
-    node = found[0]
+    node = nodes[0]
     if key is not None:
         return node.at(key)
     if node.step.partitions is not None:
@@ -114,7 +114,7 @@ def _checked(source: Source) -> str:
 
 
 def _tell_dagster(node: Node, store: Store, options: argparse.Namespace) -> None:
-    """Report the output as `marin sync` does, if there is an instance."""
+    """Report the output as `marin sync` does, if an instance exists."""
     if not os.path.isdir(dagster_home()):
         sync = about_step("sync", node, script=None, prefix=options.prefix)
         run_it = to_compute(node, script=options.script, prefix=options.prefix)  # it is complete: nothing is computed
@@ -128,8 +128,8 @@ def _tell_dagster(node: Node, store: Store, options: argparse.Namespace) -> None
     if node.key is not None:
         add_keys_of(PartitionRun(nodes=(node,), keys=(node.key,)))
     with open_instance() as instance:
-        for each in report_unknown(instance, [node], store):
-            print_line(f"Dagster shows {each.output.label} as adopted")
+        for reported in report_unknown(instance, [node], store):
+            print_line(f"Dagster shows {reported.output.label} as adopted")
 
 
 def _undo(graph: Graph, node: Node, store: Store, options: argparse.Namespace) -> int:

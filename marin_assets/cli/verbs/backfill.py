@@ -60,16 +60,16 @@ def run(options: argparse.Namespace) -> int:
     more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
     counted = f"{len(keys)} partition{'s' * (len(keys) != 1)}"
     print_line(f"{counted} of {node.name}: {', '.join(keys[:SHOWN_KEYS])}{more}".rstrip(": "))
-    asked = PartitionRun(nodes=(node,), keys=tuple(keys))
+    requested = PartitionRun(nodes=(node,), keys=tuple(keys))
     if options.dry_run or not keys:
-        for line in lines_of_new_keys([asked]):
+        for line in lines_of_new_keys([requested]):
             print_line(line)
         return 0
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.runs.backfill import request_backfill
 
-    graph = build_graph([each.step for each in nodes])
-    add_keys_of(asked)
+    graph = build_graph([selected.step for selected in nodes])
+    add_keys_of(requested)
     backfill, served = request_backfill(graph, {graph[node.step]: keys})
     print_line(f"backfill: {backfill}")
     if not served:
@@ -84,11 +84,11 @@ def _keys(node: Node, store: Store, options: argparse.Namespace) -> Sequence[str
                 "marin backfill: got keys and a state, expected one of them. See 'marin backfill --help'."
             )
         return chosen_keys(node, options.partition, options.partition_range, known_keys_of(node))
-    known = known_keys_of(node)
-    states = {each.key: each.state for each in partition_states(node, store, known)}
+    keys = known_keys_of(node)
+    states = {partition.key: partition.state for partition in partition_states(node, store, keys)}
     if options.failed:
         return [key for key, state in states.items() if state in (State.FAILED, State.DEAD)]
-    unfinished = [key for key in known if states[key] in UNFINISHED]
+    unfinished = [key for key in keys if states[key] in UNFINISHED]
     if not options.outdated:
         return unfinished
     from marin_assets.assets.runs.backfill import materialized_at_another_version  # late, as above

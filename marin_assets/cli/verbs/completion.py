@@ -28,7 +28,7 @@ STEPS = {
         "zsh": f'_marin_steps() {{ local -a names; names=("${{(@f)$({NAMES})}}"); compadd "$@" -a names; }}',
     },
 }
-"""How each shell completes names of steps, as `shtab` takes it."""
+"""Completion of the names of steps in each shell, as `shtab` takes it."""
 OF_STEPS = ("selection", "step")
 """Arguments that are names of steps."""
 

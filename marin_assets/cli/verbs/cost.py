@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _today(step: Named, this: Materialization, plan: str) -> str:
-    """What a run costs today: nothing, if the output of the code's version is complete."""
+    """A sentence on the cost of a run today: nothing, if the output of the code's version is complete."""
     if step.node is None:
         return "The code has no such step any more: nothing makes it today."
     if this.version != step.node.version.hash:

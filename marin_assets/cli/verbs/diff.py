@@ -48,15 +48,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     store, loaded = store_at(prefix_of(options)), load_experiments()
     require_reachable(store.prefix)
-    # a commit that is compared with an experiment of the code is that experiment, unless it is said
+    # a commit that is compared with an experiment of the code is that experiment, unless --experiment names one
     experiment = options.experiment or next((text for text in (options.a, options.b) if text in loaded.steps), None)
     a, b = (_side(text, experiment, loaded, store) for text in (options.a, options.b))
-    found = compare(a, b)
-    scores = scores_of(found, store.prefix)
+    comparison = compare(a, b)
+    scores = scores_of(comparison, store.prefix)
     if options.json:
-        print_line(json.dumps(to_json(found, scores), indent=2))
+        print_line(json.dumps(to_json(comparison, scores), indent=2))
     else:
-        for line in lines_of(found, scores):
+        for line in lines_of(comparison, scores):
             print_line(line)
     return 0
 
@@ -90,7 +90,7 @@ def _of_run(run_id: str, store: Store) -> Side | None:
     ensure_dagster_home()
     with open_instance() as instance:
         whole = run_with(instance, run_id)
-        found = outputs_of_run(instance, whole) if whole is not None else None
-    if found is not None and found.paths:
-        return side_of_run(found.run_id, found.paths, store.prefix)
+        outputs = outputs_of_run(instance, whole) if whole is not None else None
+    if outputs is not None and outputs.paths:
+        return side_of_run(outputs.run_id, outputs.paths, store.prefix)
     return side_of_recorded_run(run_id, store.prefix)

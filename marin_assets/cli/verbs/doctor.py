@@ -90,8 +90,8 @@ def _line(finding: Finding) -> str:
     return f"{finding.state:8} {finding.subject:12} {finding.sentence}"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _look_at_experiments() -> Iterator[Finding]:

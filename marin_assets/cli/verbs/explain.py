@@ -34,13 +34,13 @@ def run(options: argparse.Namespace) -> int:
                 json.dumps({"step": step.label, "known": list(map(materialization_to_json, step.known))}, indent=2)
             )
         else:
-            for each in step.known:
-                print_line(line_in_list(each))
+            for materialization in step.known:
+                print_line(line_in_list(materialization))
         return 0
-    found = explain(store.prefix, step.chosen(options.at), step.known)
+    explanation = explain(store.prefix, step.chosen(options.at), step.known)
     if options.json:
-        print_line(json.dumps({"step": step.label, **to_json(found)}, indent=2))
+        print_line(json.dumps({"step": step.label, **to_json(explanation)}, indent=2))
     else:
-        for line in lines_of(found, step.label):
+        for line in lines_of(explanation, step.label):
             print_line(line)
     return 0

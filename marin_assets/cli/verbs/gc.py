@@ -92,39 +92,39 @@ def run(options: argparse.Namespace) -> int:
         keep_days=options.keep_days,
         older_than_days=options.older_than,
     )
-    found = look(store, definitions, choice, price_list())
-    for sentence in found.stored.damaged.values():
+    survey = look(store, definitions, choice, price_list())
+    for sentence in survey.stored.damaged.values():
         print_stderr(sentence)
-    code = _act(store, found, definitions, choice, options)
-    return 1 if found.stored.unknown else code
+    code = _act(store, survey, definitions, choice, options)
+    return 1 if survey.stored.unknown else code
 
 
-def _act(store: Store, found: Look, definitions: Definitions, choice: Choice, options: argparse.Namespace) -> int:
+def _act(store: Store, survey: Look, definitions: Definitions, choice: Choice, options: argparse.Namespace) -> int:
     if options.purge:
-        return _purge(store, found, options)
+        return _purge(store, survey, options)
     if not (options.collect and options.yes):
-        _list(store, found, options)
-    if not options.collect or not found.proposals.proposed:
+        _list(store, survey, options)
+    if not options.collect or not survey.proposals.proposed:
         return 0
     if not options.yes:
-        if not _agreed(_what(found), f"They come back with marin gc --restore for {_grace(options) / DAY:g} days"):
+        if not _agreed(_what(survey), f"They come back with marin gc --restore for {_grace(options) / DAY:g} days"):
             return 0
         # while a person has read and answered, an output may have come into use
-        found = look(store, definitions, choice, price_list())
+        survey = look(store, definitions, choice, price_list())
     terms = Terms(by=user_name() or "?", grace=_grace(options), why=options.why)
-    return _report(store, collect(store, found.proposals.proposed, terms), "collected", options)
+    return _report(store, collect(store, survey.proposals.proposed, terms), "collected", options)
 
 
-def _what(found: Look) -> str:
-    proposed = found.proposals.proposed
+def _what(survey: Look) -> str:
+    proposed = survey.proposals.proposed
     return f"Collect {len(proposed)} outputs, {readable_bytes(total_bytes(proposed))}"
 
 
-def _list(store: Store, found: Look, options: argparse.Namespace) -> None:
+def _list(store: Store, survey: Look, options: argparse.Namespace) -> None:
     if options.json:
-        print_line(json.dumps({"prefix": store.prefix, **json_of(found)}, indent=2))
+        print_line(json.dumps({"prefix": store.prefix, **json_of(survey)}, indent=2))
         return
-    for line in lines_of(found, store.prefix, datetime.now(UTC), named=bool(options.output)):
+    for line in lines_of(survey, store.prefix, datetime.now(UTC), named=bool(options.output)):
         print_line(line)
 
 
@@ -143,39 +143,39 @@ def _restore(store: Store, notes: list[Collected], options: argparse.Namespace) 
     return _report(store, restore(store, notes), "restored", options)
 
 
-def _purge(store: Store, found: Look, options: argparse.Namespace) -> int:
+def _purge(store: Store, survey: Look, options: argparse.Namespace) -> int:
     now = datetime.now(UTC)
-    notes = _chosen(found.stored.collected, options.output, store.prefix)
-    over = [note for note in notes if note.is_over(now)]
+    notes = _chosen(survey.stored.collected, options.output, store.prefix)
+    expired = [note for note in notes if note.is_over(now)]
     early = [note for note in notes if not note.is_over(now)] if options.output else []
     for note in early:
         print_stderr(f"{note.relative} can be restored until {note.until}, and is kept until then.")
-    size = readable_bytes(sum(note.bytes or 0 for note in over))
+    size = readable_bytes(sum(note.bytes or 0 for note in expired))
     if (
-        over
+        expired
         and not options.yes
-        and not _agreed(f"Remove {len(over)} collected outputs, {size}, for good", "Only a run makes them again")
+        and not _agreed(f"Remove {len(expired)} collected outputs, {size}, for good", "Only a run makes them again")
     ):
         return 0
-    code = _report(store, purge_expired(store, over, found.roots, now), "removed", options)
+    code = _report(store, purge_expired(store, expired, survey.roots, now), "removed", options)
     return 1 if early else code
 
 
 def _report(store: Store, done: Iterable[Done], word: str, options: argparse.Namespace) -> int:
     """Print what became of each output. 1 if one that was named stays as it is."""
-    found = []
-    for each in done:
-        found.append(each)
+    outcomes = []
+    for outcome in done:
+        outcomes.append(outcome)
         if not options.json:
-            for line in done_lines(each, word):
+            for line in done_lines(outcome, word):
                 print_line(line)
-    changed = [each for each in found if not each.kept]
+    changed = [outcome for outcome in outcomes if not outcome.kept]
     if options.json:
-        print_line(json.dumps({"prefix": store.prefix, word: done_json(found)}, indent=2))
+        print_line(json.dumps({"prefix": store.prefix, word: done_json(outcomes)}, indent=2))
     else:
-        size = readable_bytes(sum(each.bytes for each in changed))
-        print_line(f"{len(changed)} {word}, {size}; {len(found) - len(changed)} kept, at {store.prefix}")
-    return 1 if options.output and len(changed) < len(found) else 0
+        size = readable_bytes(sum(outcome.bytes for outcome in changed))
+        print_line(f"{len(changed)} {word}, {size}; {len(outcomes) - len(changed)} kept, at {store.prefix}")
+    return 1 if options.output and len(changed) < len(outcomes) else 0
 
 
 def _chosen(notes: list[Collected], patterns: list[str], prefix: str) -> list[Collected]:
@@ -186,13 +186,13 @@ def _chosen(notes: list[Collected], patterns: list[str], prefix: str) -> list[Co
     for given in patterns:
         pattern = name_below(given, prefix)
         require_pattern(pattern)
-        found = [note for note in notes if matches(note.relative, note.output.label, pattern)]
-        if not found:
+        matching = [note for note in notes if matches(note.relative, note.output.label, pattern)]
+        if not matching:
             raise OptionError(
                 f"marin gc: {given!r} finds no collected output below {prefix!r}. marin gc --collected lists them; a "
                 "run makes again what was removed for good."
             )
-        chosen |= {note.relative: note for note in found}
+        chosen |= {note.relative: note for note in matching}
     return list(chosen.values())
 
 

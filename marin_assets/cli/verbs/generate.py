@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         raise OptionError(f"marin generate {lack.phrase}")
     folder = _find_model(options)
     print_stderr(f"model: {folder}")
-    # late, for their weight: what is missing is said before they are loaded
+    # late, for their weight: what is missing is reported before they are loaded
     from marin_assets.documents.tokens import TokenizerFileError
     from marin_assets.inference.jax_model import ModelError, load_model
     from marin_assets.inference.local_copy import copy_to_local
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _find_model(options: argparse.Namespace) -> str:
-    """The folder of the export. Raises OptionError if there is none."""
+    """The folder of the export. Raises OptionError if none exists."""
     if options.model and exists(join(options.model, "config.json")):
         return str(options.model)
     if options.model and (os.path.isabs(options.model) or "://" in options.model):
@@ -79,21 +79,21 @@ def _find_model(options: argparse.Namespace) -> str:
         )
     store = store_at(prefix_of(options))
     require_reachable(store.prefix)
-    found = _exports(store, [options.model] if options.model else [], options.script)
-    if not found:
+    exports = _exports(store, [options.model] if options.model else [], options.script)
+    if not exports:
         which = f"selected by {options.model!r}" if options.model else "of the experiments"
         raise OptionError(
             f"marin generate: none of the steps {which} has a complete model at {store.prefix!r}. Train one first: "
             "make quickstart. Or give --model or --prefix."
         )
-    return found[-1]
+    return exports[-1]
 
 
 def _exports(store: Store, selections: Sequence[str], script: str | None) -> list[str]:
     """The exports of the selected steps' complete outputs, the oldest first."""
     _, nodes = select_nodes(selections, None, script)
     looked = store.look(node.output for node in nodes)
-    done = [found for found in looked.values() if found.done]
-    done.sort(key=lambda found: str(found.record.finished_at))
-    folders = [join(found.path, EXPORT) for found in done]
+    done = [observed for observed in looked.values() if observed.done]
+    done.sort(key=lambda observed: str(observed.record.finished_at))
+    folders = [join(observed.path, EXPORT) for observed in done]
     return [folder for folder in folders if exists(join(folder, "config.json"))]

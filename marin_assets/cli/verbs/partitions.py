@@ -68,56 +68,56 @@ def run(options: argparse.Namespace) -> int:
         _remove(node, options.remove)
     states = partition_states(node, store, known_keys_of(node))
     if options.register:
-        _register(node, [each.key for each in states if each.state is not State.MISSING])
-    shown = [each for each in states if not options.state or each.state in options.state]
+        _register(node, [partition.key for partition in states if partition.state is not State.MISSING])
+    shown = [partition for partition in states if not options.state or partition.state in options.state]
     if options.json:
-        rows = [dataclasses.asdict(each) for each in shown]
-        found = {"name": node.name, "path": store.locate(node.output), "partitions": rows}
-        print_line(json.dumps(found, indent=2))
+        rows = [dataclasses.asdict(partition) for partition in shown]
+        listing = {"name": node.name, "path": store.locate(node.output), "partitions": rows}
+        print_line(json.dumps(listing, indent=2))
     elif options.keys:
-        for each in shown:
-            print_line(each.key)
+        for partition in shown:
+            print_line(partition.key)
     else:
         _print_table(shown)
-        counts = Counter(each.state for each in states)
+        counts = Counter(partition.state for partition in states)
         counted = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "no partition"
         print_line(f"{counted} at {store.locate(node.output)}")
-    return 1 if any(each.state is State.BLOCKED for each in states) else 0
+    return 1 if any(partition.state is State.BLOCKED for partition in states) else 0
 
 
 def _dynamic_sets(node: Node, option: str) -> list[str]:
     """The names of the dynamic sets of the node. Raises ConfigError for none."""
     partitions = node.step.partitions
     sets = partitions.dimensions.values() if isinstance(partitions, ProductPartitions) else [partitions]
-    found = [each.name for each in sets if isinstance(each, DynamicPartitions)]
-    if not found:
+    names = [dimension.name for dimension in sets if isinstance(dimension, DynamicPartitions)]
+    if not names:
         raise ConfigError(
             f"Step {node.name!r} has the partitions {partitions!r}, whose keys are in the code: there is nothing to "
             f"{option}. Leave out --{option}."
         )
-    return found
+    return names
 
 
 def _remove(node: Node, keys: Sequence[str]) -> None:
     # late, for its weight: Dagster takes a second
     from marin_assets.assets.sync.dynamic_keys import known_keys, remove_keys
 
-    known = {name: known_keys(name) for name in _dynamic_sets(node, "remove")}
-    removed = [(_set_with(key, known), key) for key in dict.fromkeys(keys)]
+    registered = {name: known_keys(name) for name in _dynamic_sets(node, "remove")}
+    removed = [(_set_with(key, registered), key) for key in dict.fromkeys(keys)]
     for name, key in removed:
         remove_keys({name: [key]})
         print_stderr(f"removed from the set {name!r}: {key}")
 
 
-def _set_with(key: str, known: Mapping[str, Sequence[str]]) -> str:
+def _set_with(key: str, registered: Mapping[str, Sequence[str]]) -> str:
     """The dynamic set that has the key. Raises ConfigError for none, and for several."""
-    found = [name for name, keys in known.items() if key in keys]
-    if len(found) == 1:
-        return found[0]
-    sets = " and ".join(map(repr, known))
-    if found:
+    matching = [name for name, keys in registered.items() if key in keys]
+    if len(matching) == 1:
+        return matching[0]
+    sets = " and ".join(map(repr, registered))
+    if matching:
         raise ConfigError(f"The key {key!r} is in the sets {sets}. Remove it with a step that has one of them.")
-    close = difflib.get_close_matches(key, [each for keys in known.values() for each in keys], n=1)
+    close = difflib.get_close_matches(key, [candidate for keys in registered.values() for candidate in keys], n=1)
     meant = f"Did you mean {close[0]!r}?" if close else "`marin partitions STEP --keys` prints those that are there."
     raise ConfigError(f"The set {sets} has no key {key!r}. {meant}")
 
@@ -129,17 +129,18 @@ def _register(node: Node, begun: Sequence[str]) -> None:
 
 
 def _print_table(shown: Sequence[PartitionState]) -> None:
-    width = max((len(each.key) for each in shown), default=0)
-    for each in shown:
-        size = "" if each.bytes is None else readable_bytes(each.bytes)
+    width = max((len(partition.key) for partition in shown), default=0)
+    for partition in shown:
+        size = "" if partition.bytes is None else readable_bytes(partition.bytes)
         line = (
-            f"{each.state:8}  {each.key:{width}}  {size:>10}  {_age(each.finished_s):>8}  {each.error or each.adopted}"
+            f"{partition.state:8}  {partition.key:{width}}  {size:>10}  {_age(partition.finished_s):>8}  "
+            f"{partition.error or partition.adopted}"
         )
         print_line(line.rstrip())
 
 
 def _age(finished_s: int | None) -> str:
-    """How long ago, in the largest whole unit."""
+    """Time since then, in the largest whole unit."""
     if not finished_s:
         return ""
     seconds = max(0, int(time.time()) - finished_s)

@@ -33,8 +33,8 @@ def run(options: argparse.Namespace) -> int:
     if node.step.partitions is not None and node.key is None:
         return _print_folder(node, store)
     observed = store.look([node.output])[node.output]
-    known = observed.done or observed.damage
-    print_line(observed.data_path if known else store.data_path(node.output))
+    recorded = observed.done or observed.damage
+    print_line(observed.data_path if recorded else store.data_path(node.output))
     if observed.done:
         return 0
     state, why = state_of(observed), describe(node, observed)
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print_folder(node: Node, store: Store) -> int:
     print_line(store.locate(node.output))
-    counts = Counter(each.state for each in partition_states(node, store))
+    counts = Counter(partition.state for partition in partition_states(node, store))
     if counts and set(counts) == {State.COMPLETE}:
         return 0
     counted = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "none"

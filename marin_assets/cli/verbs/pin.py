@@ -76,10 +76,10 @@ def _remove(store: Store, options: argparse.Namespace) -> int:
 
 def _named(pins: Sequence[Pin], name: str, prefix: str) -> list[Pin]:
     given = name_below(name, prefix)
-    found = [pin for pin in pins if given in (pin.output, pin.output.rpartition("-")[0])]
-    if not found:
+    matching = [pin for pin in pins if given in (pin.output, pin.output.rpartition("-")[0])]
+    if not matching:
         raise OptionError(f"marin pin: {name!r} is not pinned below {prefix!r}. marin pin --list shows the pins.")
-    return found
+    return matching
 
 
 def _list(store: Store, pins: Sequence[Pin], options: argparse.Namespace) -> int:

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in (*lines_of_new_keys(chosen.runs), *lines_of(planned, one_by_one=options.all)):
             print_line(line)
-    for what, path in (("plan", options.save), ("page", options.html)):
+    for label, path in (("plan", options.save), ("page", options.html)):
         if path:
-            print_stderr(f"{what}: {path}")
+            print_stderr(f"{label}: {path}")
     return exit_code_of(planned)

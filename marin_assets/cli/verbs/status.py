@@ -44,17 +44,17 @@ def run(options: argparse.Namespace) -> int:
     _, nodes = select_nodes(options.selection, options.experiment, options.script)
     states = _look(nodes, store)
     if options.json:
-        found = [_to_json(node, observed, states.running) for node, observed in states.rows]
-        found += [_partitions_to_json(node, store, each, states) for node, each in states.sets]
-        print_line(json.dumps({"prefix": store.prefix, "outputs": found}, indent=2))
+        outputs = [_to_json(node, observed, states.running) for node, observed in states.rows]
+        outputs += [_partitions_to_json(node, store, partitions, states) for node, partitions in states.sets]
+        print_line(json.dumps({"prefix": store.prefix, "outputs": outputs}, indent=2))
     else:
         for line in _lines_of(nodes, states, datetime.now(UTC)):
             print_line(line)
         counts = Counter(state_of(observed) for _, observed in states.rows)
-        counts.update(each.state for _, partitions in states.sets for each in partitions)
+        counts.update(partition.state for _, partitions in states.sets for partition in partitions)
         print_line(", ".join(f"{counts[state]} {state}" for state in State if counts[state]) + f" at {store.prefix}")
     damaged = any(observed.damage for _, observed in states.rows)
-    blocked = any(each.state is State.BLOCKED for _, partitions in states.sets for each in partitions)
+    blocked = any(partition.state is State.BLOCKED for _, partitions in states.sets for partition in partitions)
     return 1 if damaged or blocked else 0
 
 
@@ -67,17 +67,21 @@ class _States:
     computed: Sequence[tuple[Node, Observed]]
     """The partitions that are computed now."""
     running: Mapping[str, LiveAttempt]
-    """By path, what runs now."""
+    """By path, the attempts that run now."""
 
 
 def _look(nodes: Sequence[Node], store: Store) -> _States:
     looked = with_collected(store.prefix, store.look(node.output for node in nodes if node.step.partitions is None))
     rows = [(node, looked[node.output]) for node in nodes if node.step.partitions is None]
     sets = [(node, partition_states(node, store)) for node in nodes if node.step.partitions is not None]
-    at_work = [node.at(each.key) for node, states in sets for each in states if each.state is State.RUNNING]
+    at_work = [
+        node.at(partition.key) for node, states in sets for partition in states if partition.state is State.RUNNING
+    ]
     again = store.look(node.output for node in at_work)
     computed = [(node, again[node.output]) for node in at_work]
-    return _States(rows=rows, sets=sets, computed=computed, running=running_of(each for _, each in (*rows, *computed)))
+    return _States(
+        rows=rows, sets=sets, computed=computed, running=running_of(observed for _, observed in (*rows, *computed))
+    )
 
 
 def _lines_of(nodes: Sequence[Node], states: _States, now: datetime) -> Iterator[str]:
@@ -91,12 +95,12 @@ def _lines_of(nodes: Sequence[Node], states: _States, now: datetime) -> Iterator
     for node, observed in states.rows:
         yield from lines_of_output(node, observed)
     for node, partitions in states.sets:
-        of_states = Counter(each.state for each in partitions)
+        of_states = Counter(partition.state for partition in partitions)
         counted = ", ".join(f"{of_states[state]} {state}" for state in State if of_states[state])
         yield f"{'':8}  {node.output.relative():{width}}  partitions: {counted or 'none'}"
-        for one, observed in states.computed:
-            if one.step is node.step and observed.path in states.running:
-                yield from lines_of_output(one, observed)
+        for partition_node, observed in states.computed:
+            if partition_node.step is node.step and observed.path in states.running:
+                yield from lines_of_output(partition_node, observed)
 
 
 def _to_json(node: Node, observed: Observed, running: Mapping[str, LiveAttempt]) -> dict[str, Any]:
@@ -113,7 +117,7 @@ def _to_json(node: Node, observed: Observed, running: Mapping[str, LiveAttempt])
         "bytes": record.manifest.bytes,
         "finished_at": record.finished_at,
         "adopted": observed.adopted.to_dict() if observed.adopted else None,
-        "adopted_inputs": {name: each.to_dict() for name, each in record.adopted_inputs.items()},
+        "adopted_inputs": {name: adoption.to_dict() for name, adoption in record.adopted_inputs.items()},
         "result": dict(observed.result),
     }
 
@@ -121,10 +125,16 @@ def _to_json(node: Node, observed: Observed, running: Mapping[str, LiveAttempt])
 def _partitions_to_json(
     node: Node, store: Store, partitions: Sequence[PartitionState], states: _States
 ) -> dict[str, Any]:
-    at_work = [(one, seen.path) for one, seen in states.computed if one.step is node.step]
+    at_work = [
+        (partition_node, seen.path) for partition_node, seen in states.computed if partition_node.step is node.step
+    ]
     return {
         "name": node.name,
         "path": store.locate(node.output),
-        "partitions": {each.key: each.state for each in partitions},
-        "running": {one.key: asdict(states.running[path]) for one, path in at_work if path in states.running},
+        "partitions": {partition.key: partition.state for partition in partitions},
+        "running": {
+            partition_node.key: asdict(states.running[path])
+            for partition_node, path in at_work
+            if path in states.running
+        },
     }

@@ -57,33 +57,33 @@ def run(options: argparse.Namespace) -> int:
 
     ensure_dagster_home()
     with open_instance() as instance:
-        found = differences(instance, nodes, store)
-        for sentence in found.damaged:
+        difference = differences(instance, nodes, store)
+        for sentence in difference.damaged:
             print_stderr(sentence)
         if options.dry_run:
-            _list(found, store)
+            _list(difference, store)
         else:
-            _sync(instance, found, store)
-    return 1 if found.damaged else 0
+            _sync(instance, difference, store)
+    return 1 if difference.damaged else 0
 
 
-def _list(found: Differences, store: Store) -> None:
-    for node in found.unknown:
+def _list(difference: Differences, store: Store) -> None:
+    for node in difference.unknown:
         print_line(node.output.label)
-    for node in found.vanished:
+    for node in difference.vanished:
         print_line(f"{node.output.label} (vanished)")
-    vanished = f", and shows {_outputs(len(found.vanished))} that vanished" if found.vanished else ""
-    print_line(f"Dagster does not know {_outputs(len(found.unknown))} at {store.prefix}{vanished}")
+    vanished = f", and shows {_outputs(len(difference.vanished))} that vanished" if difference.vanished else ""
+    print_line(f"Dagster does not know {_outputs(len(difference.unknown))} at {store.prefix}{vanished}")
 
 
-def _sync(instance: dg.DagsterInstance, found: Differences, store: Store) -> None:
+def _sync(instance: dg.DagsterInstance, difference: Differences, store: Store) -> None:
     # late, as above
     from marin_assets.assets.sync.missing_outputs import mark_missing
     from marin_assets.assets.sync.sync import report_unknown
 
-    _add_keys(found.unknown)
-    added = _count(report_unknown(instance, found.unknown, store), len(found.unknown))
-    gone = _count(mark_missing(instance, found.vanished, store), len(found.vanished))
+    _add_keys(difference.unknown)
+    added = _count(report_unknown(instance, difference.unknown, store), len(difference.unknown))
+    gone = _count(mark_missing(instance, difference.vanished, store), len(difference.vanished))
     missing = f", and shows {_outputs(gone)} as missing" if gone else ""
     print_line(f"Dagster knows {_outputs(added)} more at {store.prefix}{missing}")
 

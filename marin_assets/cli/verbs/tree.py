@@ -35,31 +35,31 @@ def lines_of(nodes: Iterable[Node]) -> Iterator[str]:
     """A line for each reference to a step; as many as the graph has edges and final outputs."""
     shown: set[Node] = set()
     # of each line to come: what is drawn before its name, what is drawn below it, the node, and its remark
-    left = [("", "", node, "") for node in reversed(_final(nodes))]
-    while left:
-        branch, bars, node, remark = left.pop()
+    pending = [("", "", node, "") for node in reversed(_final(nodes))]
+    while pending:
+        branch, bars, node, remark = pending.pop()
         if node in shown:
             yield f"{branch}{node.name}{remark}" + " (shown above)"
             continue
         shown.add(node)
         yield f"{branch}{node.name}{remark}"
-        left += reversed(list(_inputs(node, bars)))
+        pending += reversed(list(_inputs(node, bars)))
 
 
 def _inputs(node: Node, bars: str) -> Iterator[tuple[str, str, Node, str]]:
-    read = [*((each, "") for each in node.dependencies)]
-    read += [(each, " (not waited for)") for each in node.pseudo_dependencies]
+    read = [*((source, "") for source in node.dependencies)]
+    read += [(source, " (not waited for)") for source in node.pseudo_dependencies]
     drawn = bars if len(bars) < LEVELS * WIDTH else f"…{bars[-LEVELS * WIDTH + WIDTH + 1 :]}"
-    for i, (each, remark) in enumerate(read):
+    for i, (source, remark) in enumerate(read):
         last = i == len(read) - 1
-        yield drawn + ("└── " if last else "├── "), drawn + ("    " if last else "│   "), each, remark
+        yield drawn + ("└── " if last else "├── "), drawn + ("    " if last else "│   "), source, remark
 
 
 def _final(nodes: Iterable[Node]) -> list[Node]:
     """The nodes that no other of them reads, directly or through others."""
     among = list(nodes)
     read: set[Node] = set()
-    edge = [each for node in among for each in (*node.dependencies, *node.pseudo_dependencies)]
+    edge = [source for node in among for source in (*node.dependencies, *node.pseudo_dependencies)]
     while edge:
         node = edge.pop()
         if node not in read:

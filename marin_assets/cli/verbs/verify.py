@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     require_reachable(store.prefix)
     graph, nodes = select_nodes(options.selection, options.experiment, options.script)
     verified = verify_nodes(graph, nodes, store, sample=options.sample, seed=options.seed, read=options.read)
-    if all(each.state is State.NOT_THERE for each in verified):
+    if all(report.state is State.NOT_THERE for report in verified):
         raise OptionError(
             f"None of the {len(verified)} selected outputs is complete at the prefix {store.prefix!r}. "
             "Give another --prefix, or compute them first."
@@ -59,25 +59,27 @@ def verify_nodes(
     """Verify the complete outputs of the nodes. A damaged control file is a finding of its output alone."""
     nodes = with_partitions(store, nodes)
     looked = store.look(node.output for node in nodes)
-    lost = find_lost_statuses(found.path for found in looked.values() if found.status is None and not found.damage)
-    complete = [found.path for found in looked.values() if found.done]
+    lost = find_lost_statuses(
+        observed.path for observed in looked.values() if observed.status is None and not observed.damage
+    )
+    complete = [observed.path for observed in looked.values() if observed.done]
     complete += [path for path, finding in lost.items() if finding.problem is Problem.DAMAGED]
     verdicts = verify_outputs(complete, sample=sample, seed=seed, read=read, report=print_stderr)
-    findings = {found.path: _unreadable(found.damage) for found in looked.values() if found.damage} | lost
+    findings = {observed.path: _unreadable(observed.damage) for observed in looked.values() if observed.damage} | lost
     for path, finding in findings.items():
         verdicts[path] = verdicts.get(path, Verification(path=path)).with_finding(finding)
     verified = []
     for node in nodes:
-        found = looked[node.output]
-        verdict = verdicts.get(found.path)
+        observed = looked[node.output]
+        verdict = verdicts.get(observed.path)
         readers = _readers(store, graph, node) if verdict and not verdict.data_ok else []
         verified.append(
             VerifyReport(
                 node=node,
-                path=found.path,
-                status=found.status,
+                path=observed.path,
+                status=observed.status,
                 verdict=verdict,
-                adopted=found.adopted is not None,
+                adopted=observed.adopted is not None,
                 readers=tuple(readers),
             )
         )

@@ -12,27 +12,27 @@ import sys
 from typing import Any
 
 BEGIN = "=== steps of the commit ==="
-"""Before the JSON: an experiment may print."""
+"""Line before the JSON: an experiment may print."""
 FOLDER = "marin_assets.experiments"
 
 
-def read_steps(folder: str, wanted: str) -> dict[str, Any]:
+def read_steps(folder: str, experiment: str) -> dict[str, Any]:
     """The steps of one experiment of the folder, or of all, by name; and why experiments are left out."""
     from marin_assets.step.graph import build_graph
 
     importlib.import_module(FOLDER).__path__ = [folder]
-    names = sorted(each.name for each in pkgutil.iter_modules([folder]))
-    found: dict[str, dict[str, Any]] = {}
+    names = sorted(module.name for module in pkgutil.iter_modules([folder]))
+    steps: dict[str, dict[str, Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
-        if wanted not in ("", name):
+        if experiment not in ("", name):
             continue
         try:
             for node in build_graph(list(importlib.import_module(f"{FOLDER}.{name}").steps())):
-                found.setdefault(node.name, _to_json(node))
+                steps.setdefault(node.name, _to_json(node))
         except Exception as error:  # one broken experiment does not take the others away
             left_out[name] = f"{type(error).__name__}: {error}"
-    return {"names": names, "steps": list(found.values()), "left_out": left_out}
+    return {"names": names, "steps": list(steps.values()), "left_out": left_out}
 
 
 def _to_json(node: Any) -> dict[str, Any]:

@@ -30,9 +30,9 @@ from marin_resources.drift.provenance import WITHOUT
 from marin_resources.storage.paths import join
 
 DIGITS = 12
-"""Of a commit that is shown."""
+"""Digits of a commit that are shown."""
 TIMEOUT_S = 600
-"""Of a process that imports all experiments."""
+"""Time limit of a process that imports all experiments."""
 PROCESS = Path(commit_process.__file__)
 
 
@@ -45,13 +45,13 @@ def commit_of(text: str) -> str | None:
 def side_of_commit(text: str, commit: str, experiment: str | None, prefix: str) -> Side:
     """The experiments of a commit that `commit_of` has found. Raises ConfigError."""
     root = _root()
-    with tempfile.TemporaryDirectory(prefix="marin-commit-") as there:
-        _extract(root, commit, there)
-        found = _steps_in(Path(there), os.path.relpath(_folder(), root), text, experiment)
+    with tempfile.TemporaryDirectory(prefix="marin-commit-") as checkout:
+        _extract(root, commit, checkout)
+        listing = _steps_in(Path(checkout), os.path.relpath(_folder(), root), text, experiment)
     title = f"the commit {commit[:DIGITS]}" + ("" if commit.startswith(text) else f" ({text})")
     title += f", experiment {experiment!r}" if experiment else ""
-    steps = [SideStep(**{**each, "path": _located(each["path"], prefix)}) for each in found["steps"]]
-    left_out = "; ".join(f"{name!r} is left out ({why})" for name, why in found["left_out"].items())
+    steps = [SideStep(**{**step, "path": _located(step["path"], prefix)}) for step in listing["steps"]]
+    left_out = "; ".join(f"{name!r} is left out ({why})" for name, why in listing["left_out"].items())
     return side_of(title, steps, f"Of {title}: {left_out}." if left_out else "")
 
 
@@ -67,30 +67,32 @@ def _extract(root: str, commit: str, folder: str) -> None:
         tar.extractall(folder, filter="data")
 
 
-def _steps_in(there: Path, below: str, text: str, experiment: str | None) -> Mapping[str, Any]:
-    folder = there / below
+def _steps_in(checkout: Path, below: str, text: str, experiment: str | None) -> Mapping[str, Any]:
+    folder = checkout / below
     if not folder.is_dir():
         raise ConfigError(f"The commit {text!r} has no folder {below!r} of experiments. Give a commit that has it.")
-    own = (there / "marin_assets" / "__init__.py").is_file()
-    paths = [str(there)] if own else [str(there), *filter(None, sys.path)]
+    own = (checkout / "marin_assets" / "__init__.py").is_file()
+    paths = [str(checkout)] if own else [str(checkout), *filter(None, sys.path)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
     words = [sys.executable, "-c", PROCESS.read_text(encoding="utf-8"), str(folder), experiment or ""]
     try:
-        done = subprocess.run(words, cwd=there, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            words, cwd=checkout, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
         raise ConfigError(f"The experiments of the commit {text!r} did not load in {TIMEOUT_S} s.") from None
     _, begin, after = done.stdout.partition(f"{BEGIN}\n")
     if not begin:
         last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
         raise ConfigError(f"The experiments of the commit {text!r} cannot be built: {last.rstrip('.')}.")
-    found = json.loads(after)
-    if experiment is not None and experiment not in found["names"]:
-        names = ", ".join(found["names"]) or "none"
+    listing = json.loads(after)
+    if experiment is not None and experiment not in listing["names"]:
+        names = ", ".join(listing["names"]) or "none"
         raise ConfigError(f"The commit {text!r} has no experiment {experiment!r}, expected one of {names}.")
-    if experiment in found["left_out"]:
-        why = " ".join(found["left_out"][experiment].split()).rstrip(".")
+    if experiment in listing["left_out"]:
+        why = " ".join(listing["left_out"][experiment].split()).rstrip(".")
         raise ConfigError(f"The experiment {experiment!r} of the commit {text!r} cannot be built: {why}.")
-    return found
+    return listing
 
 
 def _located(path: str, prefix: str) -> str:

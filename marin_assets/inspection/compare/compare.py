@@ -21,7 +21,7 @@ class StepChange:
     """The six digits."""
     now: str
     fields: tuple[FieldChange, ...]
-    """Its own versioned fields that differ; inputs that are new or gone too."""
+    """Versioned fields of the step itself that differ; inputs that are new or gone too."""
     inputs: tuple[str, ...]
     """Names of its inputs that are of another version."""
 
@@ -38,7 +38,7 @@ class Comparison:
     only_b: tuple[str, ...]
     same: tuple[str, ...]
     unknown: tuple[str, ...]
-    """One of their versions is not known."""
+    """Steps of which one version is not known."""
 
 
 def compare(a: Side, b: Side) -> Comparison:
@@ -53,13 +53,13 @@ def compare(a: Side, b: Side) -> Comparison:
         elif was.hash == now.hash:
             same.append(name)
         else:
-            found = differences(was.version, now.version)
+            difference = differences(was.version, now.version)
             change = StepChange(
                 name=name,
                 was=was.hash,
                 now=now.hash,
-                fields=found.fields,
-                inputs=tuple(each.name for each in found.inputs),
+                fields=difference.fields,
+                inputs=tuple(dependency.name for dependency in difference.inputs),
             )
             (because if change.inputs and not change.fields else changed).append(change)
     return Comparison(
@@ -74,7 +74,11 @@ def compare(a: Side, b: Side) -> Comparison:
     )
 
 
-def names_wholly_differ(found: Comparison) -> bool:
+def names_wholly_differ(comparison: Comparison) -> bool:
     """Whether the two sides have steps, and none of one name."""
-    shared: Sequence[str] = (*found.same, *found.unknown, *(each.name for each in (*found.changed, *found.because)))
-    return not shared and bool(found.only_a) and bool(found.only_b)
+    shared: Sequence[str] = (
+        *comparison.same,
+        *comparison.unknown,
+        *(change.name for change in (*comparison.changed, *comparison.because)),
+    )
+    return not shared and bool(comparison.only_a) and bool(comparison.only_b)

@@ -44,7 +44,7 @@ def side_of_experiment(name: str, steps: Iterable[Step], store: Store) -> Side:
 
 
 def side_of_record(text: str, prefix: str) -> Side | None:
-    """The record of an experiment, by its path, or its name with the hash; None if there is none.
+    """The record of an experiment, by its path, or its name with the hash; None if none exists.
 
     Raises ControlFileError and UnavailableError.
     """
@@ -55,21 +55,21 @@ def side_of_record(text: str, prefix: str) -> Side | None:
     if not file.startswith("/") and "://" not in file and "/" in file:
         paths.append(join(prefix, file))
     for path in paths:
-        found = control.read(path)
-        if found is not None:
-            return _of_record(FORMAT.parse(found.data, path), path)
+        content = control.read(path)
+        if content is not None:
+            return _of_record(FORMAT.parse(content.data, path), path)
     return None
 
 
 def _of_record(fields: dict[str, Any], path: str) -> Side:
     steps = [
         SideStep(
-            name=each["name"],
-            version=each.get("version"),
-            path=each["output_path"],
-            function=each.get("fn_name") or "",
+            name=step["name"],
+            version=step.get("version"),
+            path=step["output_path"],
+            function=step.get("fn_name") or "",
         )
-        for each in fields["steps"]
+        for step in fields["steps"]
     ]
     commit = f", commit {fields['git_commit'][:12]}" if fields.get("git_commit") else ""
     return side_of(f"the record {path!r} of {fields.get('created_date', 'an unknown day')[:10]}{commit}", steps)

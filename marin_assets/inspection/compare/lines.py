@@ -12,41 +12,47 @@ SHOWN_FIELDS = 20
 SHOWN_SCORES = 60
 
 
-def lines_of(found: Comparison, scores: Scores) -> Iterator[str]:
-    yield f"A  {found.a.title}: {_steps(len(found.a.steps))}"
-    yield f"B  {found.b.title}: {_steps(len(found.b.steps))}"
-    yield from (side.note for side in (found.a, found.b) if side.note)
-    if names_wholly_differ(found):
+def lines_of(comparison: Comparison, scores: Scores) -> Iterator[str]:
+    yield f"A  {comparison.a.title}: {_steps(len(comparison.a.steps))}"
+    yield f"B  {comparison.b.title}: {_steps(len(comparison.b.steps))}"
+    yield from (side.note for side in (comparison.a, comparison.b) if side.note)
+    if names_wholly_differ(comparison):
         yield "No step of A has the name of a step of B. Steps are compared by name alone."
-    for each in found.changed:
-        yield from _changed(each)
-    if found.because:
-        names = [each.name for each in found.because]
+    for change in comparison.changed:
+        yield from _changed(change)
+    if comparison.because:
+        names = [change.name for change in comparison.because]
         verb, whose = ("differs", "its") if len(names) == 1 else ("differ", "their")
         yield f"{_steps(len(names))} {verb} only because of {whose} inputs: {_listed(names)}"
-    for what, some in (("only in A", found.only_a), ("only in B", found.only_b), ("without a version", found.unknown)):
-        if some:
-            yield f"{what}: {_listed(some)}"
-    if found.same and not (found.changed or found.because or found.only_a or found.only_b or found.unknown):
-        yield f"A and B are the same {_steps(len(found.same))}"
-    elif found.same:
-        yield f"{_steps(len(found.same))} the same"
+    for heading, steps in (
+        ("only in A", comparison.only_a),
+        ("only in B", comparison.only_b),
+        ("without a version", comparison.unknown),
+    ):
+        if steps:
+            yield f"{heading}: {_listed(steps)}"
+    if comparison.same and not (
+        comparison.changed or comparison.because or comparison.only_a or comparison.only_b or comparison.unknown
+    ):
+        yield f"A and B are the same {_steps(len(comparison.same))}"
+    elif comparison.same:
+        yield f"{_steps(len(comparison.same))} the same"
     yield from _scores(scores)
 
 
-def _changed(each: StepChange) -> Iterator[str]:
-    yield f"{each.name}: {each.was} -> {each.now}"
-    yield from (f"    {field.describe()}" for field in each.fields[:SHOWN_FIELDS])
-    if len(each.fields) > SHOWN_FIELDS:
-        yield f"    and {len(each.fields) - SHOWN_FIELDS} more fields; --json has all"
-    if not each.fields and not each.inputs:
+def _changed(change: StepChange) -> Iterator[str]:
+    yield f"{change.name}: {change.was} -> {change.now}"
+    yield from (f"    {field.describe()}" for field in change.fields[:SHOWN_FIELDS])
+    if len(change.fields) > SHOWN_FIELDS:
+        yield f"    and {len(change.fields) - SHOWN_FIELDS} more fields; --json has all"
+    if not change.fields and not change.inputs:
         yield "    the order of its inputs"
-    if each.inputs:
-        yield f"    and because of {_listed(each.inputs)}"
+    if change.inputs:
+        yield f"    and because of {_listed(change.inputs)}"
 
 
 def _scores(scores: Scores) -> Iterator[str]:
-    rows = [_row(each) for each in scores.scores[:SHOWN_SCORES]]
+    rows = [_row(score) for score in scores.scores[:SHOWN_SCORES]]
     if rows:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         yield "scores"

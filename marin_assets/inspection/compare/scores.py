@@ -21,7 +21,7 @@ THREADS = 16
 class Score:
     step: str
     number: str
-    """Its place in the result: "scores.arc.acc"."""
+    """Place of the number in the result: "scores.arc.acc"."""
     a: float | int | None
     b: float | int | None
 
@@ -40,27 +40,27 @@ class Scores:
     """Steps of one version on both sides: they share an output."""
 
 
-def scores_of(found: Comparison, prefix: str) -> Scores:
+def scores_of(comparison: Comparison, prefix: str) -> Scores:
     """Raises UnavailableError."""
-    names = [name for name in scored(found) if name not in found.same]
-    both = [(side.steps.get(name), prefix) for name in names for side in (found.a, found.b)]
+    names = [name for name in scored(comparison) if name not in comparison.same]
+    both = [(side.steps.get(name), prefix) for name in names for side in (comparison.a, comparison.b)]
     with ThreadPoolExecutor(THREADS) as pool:
-        read = list(pool.map(lambda each: _numbers(*each), both))
+        read = list(pool.map(lambda arguments: _numbers(*arguments), both))
     of_a, of_b = dict(zip(names, read[::2], strict=True)), dict(zip(names, read[1::2], strict=True))
     return Scores(
-        scores=tuple(each for name in names for each in _side_by_side(name, of_a[name] or {}, of_b[name] or {})),
-        missing_a=tuple(name for name in names if name in found.a.steps and of_a[name] is None),
-        missing_b=tuple(name for name in names if name in found.b.steps and of_b[name] is None),
-        same=tuple(name for name in scored(found) if name in found.same),
+        scores=tuple(score for name in names for score in _side_by_side(name, of_a[name] or {}, of_b[name] or {})),
+        missing_a=tuple(name for name in names if name in comparison.a.steps and of_a[name] is None),
+        missing_b=tuple(name for name in names if name in comparison.b.steps and of_b[name] is None),
+        same=tuple(name for name in scored(comparison) if name in comparison.same),
     )
 
 
-def scored(found: Comparison) -> list[str]:
+def scored(comparison: Comparison) -> list[str]:
     """The steps that have scores: those that evaluate, and the last of each side."""
-    wanted = {*found.a.sinks(), *found.b.sinks()}
-    for side in (found.a, found.b):
-        wanted |= {step.name for step in side.steps.values() if step.evaluates}
-    return [name for name in {**found.a.steps, **found.b.steps} if name in wanted]
+    with_scores = {*comparison.a.sinks(), *comparison.b.sinks()}
+    for side in (comparison.a, comparison.b):
+        with_scores |= {step.name for step in side.steps.values() if step.evaluates}
+    return [name for name in {**comparison.a.steps, **comparison.b.steps} if name in with_scores]
 
 
 def _side_by_side(step: str, a: Mapping[str, float | int], b: Mapping[str, float | int]) -> list[Score]:
@@ -74,5 +74,5 @@ def _numbers(step: SideStep | None, prefix: str) -> dict[str, float | int] | Non
     record = complete_record(prefix, step.path)
     if record is None:
         return None
-    found = flat_numbers(record.result, "")
-    return {number.removeprefix("."): value for number, value in found.items()}
+    numbers = flat_numbers(record.result, "")
+    return {number.removeprefix("."): value for number, value in numbers.items()}

@@ -1,4 +1,4 @@
-"""One side of a comparison: steps by name, each with its whole version and where its output is."""
+"""One side of a comparison: steps by name, each with its whole version and the path of its output."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from marin_assets.plan.reasons.read_inputs import Dependency, name_of, path_of
 from marin_resources.storage.paths import join
 
 EVALUATES = ".stages.evaluate"
-"""In the reference of a function of the evaluating stages."""
+"""Part of the reference of each function of the evaluating stages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SideStep:
     name: str
     version: Mapping[str, Any] | None
-    """As a record holds it. None: not known, as Marin has records without."""
+    """Whole version, as a record holds it. None: not known, as Marin has records without."""
     path: str
-    """Of its output."""
+    """Path of its output."""
     function: str = ""
-    """Its reference, "module:name"; "" if it is not known."""
+    """Reference of the function, "module:name"; "" if it is not known."""
 
     @property
     def hash(self) -> str:
@@ -35,11 +35,11 @@ class SideStep:
 @dataclass(frozen=True, kw_only=True)
 class Side:
     title: str
-    """What it is: "the experiment 'quickstart'"."""
+    """Description of the side: "the experiment 'quickstart'"."""
     steps: Mapping[str, SideStep]
-    """By name, inputs before readers."""
+    """Steps by name, inputs before readers."""
     note: str = ""
-    """What is not known of it, as a sentence."""
+    """A sentence about the unknown parts of the side."""
 
     def sinks(self) -> list[str]:
         """The names of the steps that no other one reads."""
@@ -61,17 +61,17 @@ def inputs_of(version: Mapping[str, Any] | None) -> Sequence[Dependency]:
 def with_ancestors(
     steps: Iterable[SideStep], prefix: str, read_version: Callable[[str], Mapping[str, Any] | None]
 ) -> list[SideStep]:
-    """These steps, and those that their versions name as inputs, direct or not. `read_version`: of "name-hash"."""
-    found = {step.name: step for step in steps}
-    waiting = list(found.values())
+    """These steps, and those that their versions name as inputs, direct or not. `read_version` gets "name-hash"."""
+    reached = {step.name: step for step in steps}
+    waiting = list(reached.values())
     while waiting:
         for dependency in inputs_of(waiting.pop().version):
             name, relative = name_of(dependency), path_of(dependency)
-            if name not in found:
+            if name not in reached:
                 version = read_version(relative) if isinstance(dependency, str) else dependency
-                found[name] = SideStep(name=name, version=version, path=join(prefix, relative))
-                waiting.append(found[name])
-    return list(found.values())
+                reached[name] = SideStep(name=name, version=version, path=join(prefix, relative))
+                waiting.append(reached[name])
+    return list(reached.values())
 
 
 def in_order(steps: Mapping[str, SideStep]) -> dict[str, SideStep]:
@@ -86,5 +86,5 @@ def in_order(steps: Mapping[str, SideStep]) -> dict[str, SideStep]:
         elif name in steps and name not in begun:
             begun.add(name)
             stack.append((name, True))
-            stack.extend((name_of(each), False) for each in reversed(inputs_of(steps[name].version)))
+            stack.extend((name_of(dependency), False) for dependency in reversed(inputs_of(steps[name].version)))
     return ordered

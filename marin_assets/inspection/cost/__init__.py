@@ -1,4 +1,4 @@
-"""What an output has cost with all that it was made from, and what it costs to make again.
+"""The cost of an output with all that it was made from, and the cost to make it again.
 
 May import marin_assets.plan. It reads records, and computes nothing.
 """

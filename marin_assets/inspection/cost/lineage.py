@@ -18,46 +18,48 @@ from marin_resources.types.record import Record
 from marin_resources.types.versioned_json import ControlFileError
 
 NEWEST_OUTPUTS = 10
-"""Of a step, that the expected cost rests on."""
+"""Outputs of a step that its expected cost rests on."""
 MEDIANS = ("wall_s", "cpu_s", "reserved_cpu_s", "device_s", "bytes_in", "bytes_out")
 THREADS = 16
 
 
 def costs_of(path: str, record: Record, complete: CompleteOutputs) -> list[OutputCost]:
-    """What the output with this record has cost, and each output that it was made from; its own first.
+    """The costs of the output with this record and of each output that it was made from; its own first.
 
     Seconds and bytes are those that were recorded; prices are today's. Raises SettingError and UnavailableError.
     """
-    found = lineage_of(path, record, complete)
+    lineage = lineage_of(path, record, complete)
     listed = price_list()
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(lambda each: _cost(each[0], each[1], complete.prefix, listed), found.items()))
+        return list(
+            pool.map(lambda ancestor: _cost(ancestor[0], ancestor[1], complete.prefix, listed), lineage.items())
+        )
 
 
 def costs_again(made: Sequence[OutputCost], complete: CompleteOutputs) -> list[OutputCost]:
-    """What each of these outputs costs to make again today: medians of the newest complete outputs of the same step,
-    whatever their versions, and at least of what was recorded of itself. Attempts that failed are in them."""
+    """The cost to make each of these outputs again today: medians of the newest complete outputs of the same step,
+    whatever their versions, and at least of its own recorded cost. Attempts that failed are in them."""
     listed = price_list()
-    marks = {each.name: complete.by_name.get(each.name, [])[:NEWEST_OUTPUTS] for each in made}
-    records = complete.records(mark for some in marks.values() for mark in some)
+    marks = {output.name: complete.by_name.get(output.name, [])[:NEWEST_OUTPUTS] for output in made}
+    records = complete.records(mark for newest in marks.values() for mark in newest)
     history: dict[str, list[RecordCost]] = {
-        name: [cost_of(records[mark]) for mark in some if mark in records] for name, some in marks.items()
+        name: [cost_of(records[mark]) for mark in newest if mark in records] for name, newest in marks.items()
     }
-    for each in made:
-        if not marks[each.name]:  # partitions and overrides have no marker
-            history[each.name].append(each.cost)
-    return [_again(each, history[each.name] or [each.cost], listed) for each in made]
+    for output in made:
+        if not marks[output.name]:  # partitions and overrides have no marker
+            history[output.name].append(output.cost)
+    return [_again(output, history[output.name] or [output.cost], listed) for output in made]
 
 
-def _again(each: OutputCost, history: Sequence[RecordCost], listed: PriceList) -> OutputCost:
+def _again(output: OutputCost, history: Sequence[RecordCost], listed: PriceList) -> OutputCost:
     amounts = {name: _median(getattr(cost, name) for cost in history) for name in MEDIANS}
     expected = replace(history[0], **amounts, unknown_attempts=0)  # type: ignore[arg-type]
-    return replace(each, cost=expected, bill=bill_of(expected, listed))
+    return replace(output, cost=expected, bill=bill_of(expected, listed))
 
 
 def _median(amounts: Iterable[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return median(known) if known else None
+    recorded = [amount for amount in amounts if amount is not None]
+    return median(recorded) if recorded else None
 
 
 def _cost(path: str, record: Record | None, prefix: str, listed: PriceList) -> OutputCost:

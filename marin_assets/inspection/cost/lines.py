@@ -28,9 +28,9 @@ def lines_of(made: Sequence[OutputCost], again: Sequence[OutputCost], today: str
     yield f"{'':{widths[0]}}  {'to make':>{widths[1]}}  to make all again"
     for name, before, after in rows:
         yield f"{name:{widths[0]}}  {before:>{widths[1]}}  {after}"
-    moved = sum(each.transferred_bytes or 0 for each in made)
+    moved = sum(output.transferred_bytes or 0 for output in made)
     if moved:
-        dollars = sum(each.transferred_dollars or 0.0 for each in made)
+        dollars = sum(output.transferred_dollars or 0.0 for output in made)
         yield f"{readable_bytes(moved)} were moved between regions (${dollars:,.2f}, in the price of what has one)"
     yield today
     yield from gaps(made)
@@ -43,29 +43,31 @@ def lines_of(made: Sequence[OutputCost], again: Sequence[OutputCost], today: str
 
 def gaps(made: Sequence[OutputCost]) -> Iterator[str]:
     """Sentences about what is not known, and so is in no sum."""
-    without = [each.label for each in made if not each.recorded]
+    without = [output.label for output in made if not output.recorded]
     if without:
         yield f"{_of(len(without), len(made))} no record: {', '.join(without[:3])}{' …' if len(without) > 3 else ''}"
-    recorded = [each for each in made if each.recorded]
+    recorded = [output for output in made if output.recorded]
     for name, total in total_of(recorded).items():
         if total.unknown and name != "dollars":
             yield f"{_of(total.unknown, len(made))} no record of {AMOUNTS[name]}"
     for why, count in unknown_prices(recorded).most_common():
         yield f"{_of(count, len(made))} no price: {why}"
-    attempts = sum(each.cost.unknown_attempts for each in made)
+    attempts = sum(output.cost.unknown_attempts for output in made)
     if attempts:
         yield f"{attempts} attempt{'s were' if attempts != 1 else ' was'} killed, and recorded no cost"
 
 
 def largest(made: Sequence[OutputCost]) -> list[OutputCost]:
-    """Those that cost most first: by price, then devices, then time."""
-    return sorted(made, key=lambda each: tuple(-(each.amount(name) or 0) for name in ("dollars", "device_s", "wall_s")))
+    """Outputs in descending order of cost: by price, then devices, then time."""
+    return sorted(
+        made, key=lambda output: tuple(-(output.amount(name) or 0) for name in ("dollars", "device_s", "wall_s"))
+    )
 
 
-def _line(each: OutputCost) -> str:
-    parts = [_amount(name, each.amount(name)) for name in ("wall_s", "device_s", "dollars")]
-    words = [parts[0], f"{parts[1]} of devices" if each.cost.device_s else "", parts[2] if each.dollars else ""]
-    return f"  {each.label}: {', '.join(filter(None, words))}"
+def _line(output: OutputCost) -> str:
+    parts = [_amount(name, output.amount(name)) for name in ("wall_s", "device_s", "dollars")]
+    words = [parts[0], f"{parts[1]} of devices" if output.cost.device_s else "", parts[2] if output.dollars else ""]
+    return f"  {output.label}: {', '.join(filter(None, words))}"
 
 
 def _shown(name: str, total: Total) -> str:

@@ -1,6 +1,6 @@
 """Sums of costs, with how many of them each sum lacks. Pure.
 
-What a record does not say is counted, and never guessed: "3 of 12 steps have no record of CPU seconds".
+Amounts that a record lacks are counted, and never guessed: "3 of 12 steps have no record of CPU seconds".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AMOUNTS: Mapping[str, str] = {
     "bytes_out": "bytes written",
     "dollars": "a price",
 }
-"""What is summed -> what people call it."""
+"""Amounts that are summed -> their names in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +28,13 @@ class OutputCost:
     """One output of a lineage."""
 
     label: str
-    """Its step, with the key of a partition."""
+    """Name of the step, with the key of a partition."""
     path: str
     recorded: bool
     cost: RecordCost
     bill: CostEstimate
     transferred_bytes: int | None = 0
-    """From other regions. None: its ledger is damaged."""
+    """Bytes from other regions. None: its ledger is damaged."""
     transferred_dollars: float | None = 0.0
 
     @property
@@ -43,7 +43,7 @@ class OutputCost:
 
     @property
     def dollars(self) -> float | None:
-        """With its transfers; None if its bill is not known."""
+        """Price with its transfers; None if its bill is not known."""
         if self.bill.dollars is None:
             return None
         return self.bill.dollars + (self.transferred_dollars or 0.0)
@@ -59,19 +59,20 @@ class Total:
     amount: float
     known: int
     unknown: int
-    """So many outputs do not say, and are not in it."""
+    """Number of outputs without a recorded amount. They are not in the sum."""
 
 
 def total_of(costs: Iterable[OutputCost]) -> dict[str, Total]:
-    """By the names of `AMOUNTS`."""
+    """Totals by the names of `AMOUNTS`."""
     every = list(costs)
-    amounts = {name: [each.amount(name) for each in every] for name in AMOUNTS}
-    known = {name: [amount for amount in some if amount is not None] for name, some in amounts.items()}
+    amounts = {name: [output.amount(name) for output in every] for name in AMOUNTS}
+    recorded = {name: [amount for amount in column if amount is not None] for name, column in amounts.items()}
     return {
-        name: Total(amount=sum(some), known=len(some), unknown=len(every) - len(some)) for name, some in known.items()
+        name: Total(amount=sum(column), known=len(column), unknown=len(every) - len(column))
+        for name, column in recorded.items()
     }
 
 
 def unknown_prices(costs: Iterable[OutputCost]) -> Counter[str]:
-    """Why a price is not known -> of how many outputs."""
-    return Counter(each.bill.unknown for each in costs if each.bill.dollars is None)
+    """Reason for an unknown price -> number of outputs."""
+    return Counter(output.bill.unknown for output in costs if output.bill.dollars is None)

@@ -16,8 +16,8 @@ def to_json(made: Sequence[OutputCost], again: Sequence[OutputCost]) -> dict[str
         "to_make_again": _totals(again),
         "not_known": list(gaps(made)),
         "outputs": [
-            {**_output(each), "again": {**dataclasses.asdict(other.cost), "dollars": other.dollars}}
-            for each, other in zip(made, again, strict=True)
+            {**_output(output), "again": {**dataclasses.asdict(other.cost), "dollars": other.dollars}}
+            for output, other in zip(made, again, strict=True)
         ],
     }
 
@@ -27,13 +27,13 @@ def _totals(costs: Sequence[OutputCost]) -> dict[str, Any]:
     return {**totals, "unpriced": dict(unknown_prices(costs))}
 
 
-def _output(each: OutputCost) -> dict[str, Any]:
+def _output(output: OutputCost) -> dict[str, Any]:
     return {
-        "step": each.label,
-        "path": each.path,
-        "recorded": each.recorded,
-        **dataclasses.asdict(each.cost),
-        "transferred_bytes": each.transferred_bytes,
-        "dollars": each.dollars,
-        "unpriced": each.bill.unknown or None,
+        "step": output.label,
+        "path": output.path,
+        "recorded": output.recorded,
+        **dataclasses.asdict(output.cost),
+        "transferred_bytes": output.transferred_bytes,
+        "dollars": output.dollars,
+        "unpriced": output.bill.unknown or None,
     }

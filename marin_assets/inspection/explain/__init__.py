@@ -1,4 +1,4 @@
-"""Why an output was computed: its record against that of the output before it.
+"""Explain why an output was computed: compare its record with that of the output before it.
 
 May import marin_assets.plan. It reads records, and computes nothing.
 """

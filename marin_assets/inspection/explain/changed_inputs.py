@@ -1,4 +1,4 @@
-"""Why each input is of another version, and the inputs of that, down to what was changed itself.
+"""The inputs of another version, and their inputs, down to those that were changed themselves.
 
 In:  two versions of a step.   Out: its inputs of another version, each once, with what differs in each.
 """
@@ -23,7 +23,7 @@ class ChangedInput:
 
     name: str
     was: str
-    """Its path: "name-hash"."""
+    """Path of the input before: "name-hash"."""
     now: str
     depth: int
     """1 for an input of the step itself."""
@@ -38,20 +38,20 @@ class ChangedInput:
 
 def changed_inputs(own: Differences, read_version: ReadVersion) -> list[ChangedInput]:
     """The inputs that differ, those nearest to the step first."""
-    found: dict[str, ChangedInput] = {}
-    waiting = deque((each, 1) for each in own.inputs)
+    changed: dict[str, ChangedInput] = {}
+    waiting = deque((change, 1) for change in own.inputs)
     while waiting:
-        each, depth = waiting.popleft()
-        if each.name in found:
+        change, depth = waiting.popleft()
+        if change.name in changed:
             continue
-        was, now = _whole(each.was, read_version), _whole(each.now, read_version)
+        was, now = _whole(change.was, read_version), _whole(change.now, read_version)
         differ = None if was is None or now is None else differences(was, now)
-        found[each.name] = ChangedInput(
-            name=each.name, was=path_of(each.was), now=path_of(each.now), depth=depth, differences=differ
+        changed[change.name] = ChangedInput(
+            name=change.name, was=path_of(change.was), now=path_of(change.now), depth=depth, differences=differ
         )
         if differ is not None:
             waiting.extend((below, depth + 1) for below in differ.inputs)
-    return list(found.values())
+    return list(changed.values())
 
 
 def _whole(dependency: Dependency, read_version: ReadVersion) -> Mapping[str, Any] | None:

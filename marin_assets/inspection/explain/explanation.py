@@ -1,4 +1,4 @@
-"""Why a materialization was computed: against the newest complete output of the same step before it.
+"""Explain why a materialization was computed: compare it with the newest complete output of the same step before it.
 
 In:  a materialization, and all that are known of its step.   Out: an explanation.
 """
@@ -24,7 +24,7 @@ from marin_resources.types.record import Record
 from marin_resources.types.versioned_json import ControlFileError
 
 MOST_ATTEMPTS = 20
-"""Of the attempts before, the last ones are read."""
+"""Earlier attempts that are read, from the last one back."""
 NOTHING = Differences(fields=(), inputs=())
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Why(enum.StrEnum):
     RECIPE = "recipe"
     """The output before was of another version."""
     AGAIN = "again"
-    """The same version was complete before, and is gone."""
+    """This version was complete before, and is gone."""
     UNKNOWN = "unknown"
     """One of the two records has no version, as Marin's."""
 
@@ -57,24 +57,24 @@ class Explanation:
     before: Materialization | None
     why: Why
     recipe: Differences
-    """Of the step's own version."""
+    """Differences of the step's own version."""
     inputs: tuple[ChangedInput, ...]
-    """Of another version than before, down to what was changed itself."""
+    """Inputs of another version than before, down to those that were changed themselves."""
     drift: tuple[Drift, ...]
-    """What differs besides the recipe: unversioned fields, code, content of inputs, environment."""
+    """Differences besides the recipe: unversioned fields, code, content of inputs, environment."""
     unknown: tuple[Kind, ...]
-    """What one of the two records does not say."""
+    """Kinds of facts that one of the two records lacks."""
     attempts: tuple[EarlierAttempt, ...]
-    """At this output, before the one that ended so; the oldest first."""
+    """Attempts at this output before the one that ended so; the oldest first."""
     gone: datetime | None = None
-    """When the same version was complete before; its output is gone."""
+    """Time at which the same version was complete before; its output is gone."""
 
 
-def explain(prefix: str, this: Materialization, known: Sequence[Materialization]) -> Explanation:
-    """`known`: the materializations of the step. Raises UnavailableError."""
-    before = before_of(this, known)
+def explain(prefix: str, this: Materialization, history: Sequence[Materialization]) -> Explanation:
+    """`history`: the materializations of the step. Raises UnavailableError."""
+    before = before_of(this, history)
     marks = [] if this.removed else marks_of(this.path, this.attempt)
-    was, now = (each.record.version if each is not None else None for each in (before, this))
+    was, now = (output.record.version if output is not None else None for output in (before, this))
     recipe = NOTHING
     if before is not None and was and now:
         recipe = differences(was, now, was_config=before.record.config, now_config=this.record.config)
@@ -101,17 +101,20 @@ def _why(before: Materialization | None, gone: datetime | None, was: Any, now: A
 
 
 def _gone(marks: Sequence[Mapping[str, Any]], before: Materialization | None, *, same: bool) -> datetime | None:
-    """When the same version was complete before: as its record says, or the done-marker that the claim has found."""
+    """Time at which the same version was complete before: of its record, or of the done-marker that the claim found."""
     if same and before is not None:
         return before.finished
     seconds = [mark["complete_before_s"] for mark in marks if mark.get("complete_before_s")]
     return datetime.fromtimestamp(max(seconds), UTC) if seconds else None
 
 
-def before_of(this: Materialization, known: Sequence[Materialization]) -> Materialization | None:
-    """The newest complete output that was finished before; `known` has the newest first."""
+def before_of(this: Materialization, history: Sequence[Materialization]) -> Materialization | None:
+    """The newest complete output that was finished before; `history` has the newest first."""
     at = this.finished or LONG_AGO
-    return next((each for each in known if each.complete and each.finished is not None and each.finished < at), None)
+    return next(
+        (earlier for earlier in history if earlier.complete and earlier.finished is not None and earlier.finished < at),
+        None,
+    )
 
 
 def marks_of(path: str, attempt: int) -> list[dict[str, Any]]:
@@ -121,7 +124,7 @@ def marks_of(path: str, attempt: int) -> list[dict[str, Any]]:
     """
     stems = (name.removesuffix(".json") for name in names_in(join(path, FOLDER)) if name.endswith(".json"))
     numbers = sorted((int(stem) for stem in stems if stem.isdecimal() and int(stem) <= attempt), reverse=True)
-    found: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
     for number in numbers[:MOST_ATTEMPTS]:
         try:
             mark = read_attempt(path, number)
@@ -130,8 +133,8 @@ def marks_of(path: str, attempt: int) -> list[dict[str, Any]]:
             continue
         if number < attempt and mark.get("outcome") == "success":
             break
-        found.append({**mark, "attempt": number})
-    return found[::-1]
+        marks.append({**mark, "attempt": number})
+    return marks[::-1]
 
 
 def _earlier(mark: Mapping[str, Any]) -> EarlierAttempt:
@@ -143,8 +146,10 @@ def _besides_the_recipe(was: Record, now: Record) -> tuple[Drift, ...]:
     if now.format_version is None:  # Marin's
         return ()
     covered = _versioned(was) & _versioned(now)
-    found = find_drift(was, now, now.inputs or {})
-    return tuple(each for each in found if each.kind is not Kind.CONFIG or each.what not in covered)
+    drift = find_drift(was, now, now.inputs or {})
+    return tuple(
+        difference for difference in drift if difference.kind is not Kind.CONFIG or difference.what not in covered
+    )
 
 
 def _versioned(record: Record) -> set[str]:

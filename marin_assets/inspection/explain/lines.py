@@ -12,45 +12,47 @@ from marin_resources.drift.drift import Drift, Kind
 from marin_resources.types.record import Record
 
 WIDTH = 12
-"""Of the first column."""
+"""Characters of the first column."""
 MOST_FIELDS, MOST_INPUTS = 20, 30
 DIGITS_OF_A_COMMIT = 12
 SAME = "the same"
 CODE = (Kind.FUNCTION, Kind.SOURCE, Kind.PLUMBING)
 
 
-def lines_of(found: Explanation, label: str) -> Iterator[str]:
+def lines_of(explanation: Explanation, label: str) -> Iterator[str]:
     """The lines of one explanation; `label` is the step's name, with the key of a partition."""
-    this, before = found.this, found.before
+    this, before = explanation.this, explanation.before
     state = "complete" if this.complete else "failed"
     state = f"{state}, and removed since" if this.removed else state
     yield f"{label}, version {this.version}, {_time(this)}: {state}"
-    yield from _rows("why", [_why(found)])
+    yield from _rows("why", [_why(explanation)])
     if this.record.error:
         yield from _rows("error", [str(this.record.error)])
-    yield from _rows("attempts", [_attempt(each.number, each.outcome, each.error) for each in found.attempts])
+    yield from _rows(
+        "attempts", [_attempt(attempt.number, attempt.outcome, attempt.error) for attempt in explanation.attempts]
+    )
     if before is not None:
-        fields = [each.describe() for each in found.recipe.fields]
-        yield from _rows("recipe", _most(fields, MOST_FIELDS, "fields") or [_same_recipe(found)])
-        yield from _rows("inputs", list(_inputs(found)) or [_same(found, Kind.INPUT)])
+        fields = [field.describe() for field in explanation.recipe.fields]
+        yield from _rows("recipe", _most(fields, MOST_FIELDS, "fields") or [_same_recipe(explanation)])
+        yield from _rows("inputs", list(_inputs(explanation)) or [_same(explanation, Kind.INPUT)])
         for name, kinds in (("config", (Kind.CONFIG,)), ("code", CODE), ("environment", (Kind.ENVIRONMENT,))):
-            drift = [each.sentence() for each in found.drift if each.kind in kinds]
-            known = Kind.SOURCE if name == "code" else kinds[0]
-            yield from _rows(name, _most(drift, MOST_FIELDS, "changes") or [_same(found, known)])
+            drift = [difference.sentence() for difference in explanation.drift if difference.kind in kinds]
+            kind = Kind.SOURCE if name == "code" else kinds[0]
+            yield from _rows(name, _most(drift, MOST_FIELDS, "changes") or [_same(explanation, kind)])
         yield from _rows("commit", [_commits(before.record, this.record)])
     yield from _rows("made by", [made_by(this.record)])
     if before is not None:
         yield from _rows("before", [f"version {before.version}, {_time(before)}, {made_by(before.record)}"])
 
 
-def line_in_list(each: Materialization) -> str:
+def line_in_list(materialization: Materialization) -> str:
     """One line of all that are known of a step."""
-    state = "removed" if each.removed else "complete" if each.complete else "failed"
-    return f"{_time(each)}  {each.version}  {state:8}  {made_by(each.record)}"
+    state = "removed" if materialization.removed else "complete" if materialization.complete else "failed"
+    return f"{_time(materialization)}  {materialization.version}  {state:8}  {made_by(materialization.record)}"
 
 
 def made_by(record: Record) -> str:
-    """Who computed it, where, with which commit, in which run, how long: as a phrase."""
+    """The user, machine, cluster, commit, run, attempt and duration of a record, as a phrase."""
     seconds, cluster = record.duration_s, record.cluster or (record.job.dashboard if record.job else None)
     parts = [
         f"{record.user or 'someone'} on {record.host or 'an unknown machine'}",
@@ -71,22 +73,25 @@ def commit_of(record: Record) -> str | None:
     return f"{str(git['commit'])[:DIGITS_OF_A_COMMIT]}{' with changes' if git.get('dirty') else ''}"
 
 
-def _why(found: Explanation) -> str:
-    before, adopted = found.before, found.this.record.adopted
+def _why(explanation: Explanation) -> str:
+    before, adopted = explanation.before, explanation.this.record.adopted
     if adopted:
         return f"it was not computed: it is adopted from {adopted.path!r}, as {adopted.why!r}"
-    if found.gone is not None:
-        return f"computed again: the same version was complete before, {_day_and_time(found.gone)}, and {_gone(found)}"
+    if explanation.gone is not None:
+        return (
+            f"computed again: the same version was complete before, {_day_and_time(explanation.gone)}, "
+            f"and {_gone(explanation)}"
+        )
     if before is None:
         return "first output of this step"
-    if found.why is Why.RECIPE:
+    if explanation.why is Why.RECIPE:
         return f"its recipe changed: the newest output before was version {before.version}, complete {_time(before)}"
     return f"not known: no version is recorded of it, or of the output before, complete {_time(before)}"
 
 
-def _gone(found: Explanation) -> str:
-    """What has become of the output before."""
-    if found.before is not None and found.before.finished == found.gone:
+def _gone(explanation: Explanation) -> str:
+    """The fate of the output before, as a phrase."""
+    if explanation.before is not None and explanation.before.finished == explanation.gone:
         return "it was collected or forced, and its record is kept"
     return "it was removed by hand or forced, as no record of it is left"
 
@@ -95,23 +100,30 @@ def _attempt(number: int, outcome: str, error: str) -> str:
     return f"attempt {number} {'was ' if outcome == 'stopped' else ''}{outcome}{f': {error}' if error else ''}"
 
 
-def _inputs(found: Explanation) -> Iterator[str]:
+def _inputs(explanation: Explanation) -> Iterator[str]:
     """The inputs of another version, below each what differs in it; then those of the same version and other bytes."""
-    for each in found.inputs[:MOST_INPUTS]:
-        indent = "  " * (each.depth - 1)
-        yield f"{indent}{each.name}: {each.was[-6:]} -> {each.now[-6:]}{'' if each.differences else _not_known(each)}"
-        for field in each.differences.fields[:MOST_FIELDS] if each.differences else ():
+    for changed in explanation.inputs[:MOST_INPUTS]:
+        indent = "  " * (changed.depth - 1)
+        yield (
+            f"{indent}{changed.name}: {changed.was[-6:]} -> {changed.now[-6:]}"
+            f"{'' if changed.differences else _not_known(changed)}"
+        )
+        for field in changed.differences.fields[:MOST_FIELDS] if changed.differences else ():
             yield f"{indent}  {field.describe()}"
-        if each.differences is not None and not each.is_root:
-            yield f"{indent}  because of {', '.join(below.name for below in each.differences.inputs)}"
-    if len(found.inputs) > MOST_INPUTS:
-        yield f"and {len(found.inputs) - MOST_INPUTS} more inputs; --json has all"
-    versions = {each.name for each in found.inputs}
-    of_content = (each for each in found.drift if each.kind is Kind.INPUT and each.what.split("[")[0] not in versions)
-    yield from (_content(each) for each in of_content)
+        if changed.differences is not None and not changed.is_root:
+            yield f"{indent}  because of {', '.join(below.name for below in changed.differences.inputs)}"
+    if len(explanation.inputs) > MOST_INPUTS:
+        yield f"and {len(explanation.inputs) - MOST_INPUTS} more inputs; --json has all"
+    versions = {changed.name for changed in explanation.inputs}
+    of_content = (
+        difference
+        for difference in explanation.drift
+        if difference.kind is Kind.INPUT and difference.what.split("[")[0] not in versions
+    )
+    yield from (_content(difference) for difference in of_content)
 
 
-def _not_known(each: ChangedInput) -> str:
+def _not_known(changed: ChangedInput) -> str:
     return "; why is not known, as no record of one of them is left"
 
 
@@ -119,14 +131,14 @@ def _content(drift: Drift) -> str:
     return f"{drift.what}: the same version with other content, manifest {drift.was[:12]} -> {drift.now[:12]}"
 
 
-def _same_recipe(found: Explanation) -> str:
-    if found.why is Why.UNKNOWN:
+def _same_recipe(explanation: Explanation) -> str:
+    if explanation.why is Why.UNKNOWN:
         return "not recorded"
-    return "its own fields are the same" if found.recipe.inputs else SAME
+    return "its own fields are the same" if explanation.recipe.inputs else SAME
 
 
-def _same(found: Explanation, kind: Kind) -> str:
-    return "not recorded" if kind in found.unknown else SAME
+def _same(explanation: Explanation, kind: Kind) -> str:
+    return "not recorded" if kind in explanation.unknown else SAME
 
 
 def _commits(was: Record, now: Record) -> str:
@@ -134,16 +146,16 @@ def _commits(was: Record, now: Record) -> str:
     return f"{before} -> {after}" if before != after else after if after == "not recorded" else f"{SAME}, {after}"
 
 
-def _time(each: Materialization) -> str:
-    return "at an unknown time" if each.finished is None else _day_and_time(each.finished)
+def _time(materialization: Materialization) -> str:
+    return "at an unknown time" if materialization.finished is None else _day_and_time(materialization.finished)
 
 
 def _day_and_time(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _most(lines: Sequence[str], most: int, what: str) -> list[str]:
-    more = [f"and {len(lines) - most} more {what}; --json has all"] if len(lines) > most else []
+def _most(lines: Sequence[str], most: int, noun: str) -> list[str]:
+    more = [f"and {len(lines) - most} more {noun}; --json has all"] if len(lines) > most else []
     return [*lines[:most], *more]
 
 

@@ -42,7 +42,7 @@ class NoMaterializationError(MarinError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Materialization:
-    """One output that was computed, or whose last attempt failed, as its record says."""
+    """One output that was computed, or whose last attempt failed, according to its record."""
 
     record: Record
     path: str
@@ -54,7 +54,7 @@ class Materialization:
 
     @property
     def finished(self) -> datetime | None:
-        """When; None for a record of Marin's, which does not say."""
+        """Time of its end; None for a record of Marin's, which lacks it."""
         text = self.record.finished_at
         return datetime.fromisoformat(text) if text else None
 
@@ -78,40 +78,42 @@ def materializations(
     below = "" if key is None else f"/{segment_of(key)}"
     paths = [f"{join(prefix, version)}{below}" for version in versions_in_place(prefix, name)]
     with ThreadPoolExecutor(THREADS) as pool:
-        there = list(pool.map(lambda path: _in_place(path, report), dict.fromkeys([*paths, *elsewhere])))
-    found = [each for each in there if each is not None]
+        in_place = list(pool.map(lambda path: _in_place(path, report), dict.fromkeys([*paths, *elsewhere])))
+    outputs = [output for output in in_place if output is not None]
     for version in past_versions(prefix, name):
         for record in past_records(prefix, f"{version}{below}"):
             path = str(record.output_path or f"{join(prefix, version)}{below}")
-            found.append(_of(record, path, complete=True, removed=True))
-    known: dict[Any, Materialization] = {}
-    for each in found:
-        known.setdefault((each.version, each.finished), each)  # what is in place again, after it was removed
-    return sorted(known.values(), key=lambda each: each.finished or LONG_AGO, reverse=True)
+            outputs.append(_of(record, path, complete=True, removed=True))
+    distinct: dict[Any, Materialization] = {}
+    for output in outputs:
+        distinct.setdefault((output.version, output.finished), output)  # what is in place again, after it was removed
+    return sorted(distinct.values(), key=lambda output: output.finished or LONG_AGO, reverse=True)
 
 
 def versions_in_place(prefix: str, name: str) -> list[str]:
     """The paths "<name>-<version>" of the step's folders below the prefix, by one listing."""
     parent, _, last = name.rpartition("/")
     folders = folders_in(join(prefix, parent) if parent else prefix)
-    found = (each for each in folders if each[:-6] == f"{last}-" and VERSION.fullmatch(each[-6:]))
-    return sorted(f"{parent}/{each}" if parent else each for each in found)
+    matching = (folder for folder in folders if folder[:-6] == f"{last}-" and VERSION.fullmatch(folder[-6:]))
+    return sorted(f"{parent}/{folder}" if parent else folder for folder in matching)
 
 
-def newest_at(found: Sequence[Materialization], at: str) -> Materialization:
-    """The newest materialization of a version, of a Dagster run, or until a day or a time (UTC unless it says).
+def newest_at(history: Sequence[Materialization], at: str) -> Materialization:
+    """The newest materialization of a version, of a Dagster run, or until a day or a time (UTC by default).
 
     Raises NoMaterializationError.
     """
-    of_version = [each for each in found if each.version == at]
-    of_run = [each for each in found if str(each.record.dagster_run_id or "").startswith(at)]
+    of_version = [output for output in history if output.version == at]
+    of_run = [output for output in history if str(output.record.dagster_run_id or "").startswith(at)]
     if of_version or (of_run and RUN.fullmatch(at)):
         return (of_version or of_run)[0]
     until = _end_of(at)
-    earlier = [each for each in found if until is not None and each.finished is not None and each.finished < until]
+    earlier = [
+        output for output in history if until is not None and output.finished is not None and output.finished < until
+    ]
     if earlier:
         return earlier[0]
-    versions = ", ".join(dict.fromkeys(each.version for each in found))
+    versions = ", ".join(dict.fromkeys(output.version for output in history))
     raise NoMaterializationError(
         f"No materialization of the step is known at {at!r}, of the versions {versions}. Expected the six digits of a "
         "version, the id of a Dagster run, or a date such as 2026-01-31; --list shows all that are known."

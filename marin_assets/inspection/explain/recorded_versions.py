@@ -12,7 +12,7 @@ from marin_resources.storage.paths import join
 from marin_resources.types.output import Status
 
 READ_ONE_BY_ONE = 8
-"""Records. Who asks for more follows a long chain, and the records of all complete outputs are read together."""
+"""Records that are read by themselves. A longer chain needs more: then all complete outputs are read together."""
 
 
 class RecordedVersions:
@@ -39,4 +39,4 @@ class RecordedVersions:
     def _read(self, relative: str) -> Mapping[str, Any] | None:
         record, _ = readable_record(join(self._prefix, relative), Status.SUCCESS)
         past = [record] if record is not None else past_records(self._prefix, relative)
-        return next((each.version for each in past if each.version), None)
+        return next((recorded.version for recorded in past if recorded.version), None)

@@ -14,42 +14,43 @@ RECORDED = (
 )
 
 
-def to_json(found: Explanation) -> dict[str, Any]:
+def to_json(explanation: Explanation) -> dict[str, Any]:
     return {
-        "this": materialization_to_json(found.this),
-        "before": materialization_to_json(found.before) if found.before is not None else None,
-        "why": found.why.value,
-        "complete_before": found.gone.isoformat() if found.gone is not None else None,
-        "recipe": [field_to_json(each) for each in found.recipe.fields],
+        "this": materialization_to_json(explanation.this),
+        "before": materialization_to_json(explanation.before) if explanation.before is not None else None,
+        "why": explanation.why.value,
+        "complete_before": explanation.gone.isoformat() if explanation.gone is not None else None,
+        "recipe": [field_to_json(field) for field in explanation.recipe.fields],
         "changed_inputs": [
             {
-                "name": each.name,
-                "was": each.was,
-                "now": each.now,
-                "depth": each.depth,
-                "known": each.differences is not None,
-                "fields": [field_to_json(field) for field in each.differences.fields] if each.differences else [],
-                "because_of": [below.name for below in each.differences.inputs] if each.differences else [],
+                "name": changed.name,
+                "was": changed.was,
+                "now": changed.now,
+                "depth": changed.depth,
+                "known": changed.differences is not None,
+                "fields": [field_to_json(field) for field in changed.differences.fields] if changed.differences else [],
+                "because_of": [below.name for below in changed.differences.inputs] if changed.differences else [],
             }
-            for each in found.inputs
+            for changed in explanation.inputs
         ],
         "besides": [
-            {"kind": each.kind.value, "what": each.what, "was": each.was, "now": each.now} for each in found.drift
+            {"kind": difference.kind.value, "what": difference.what, "was": difference.was, "now": difference.now}
+            for difference in explanation.drift
         ],
-        "not_recorded": [kind.value for kind in found.unknown],
-        "attempts": [vars(each) for each in found.attempts],
+        "not_recorded": [kind.value for kind in explanation.unknown],
+        "attempts": [vars(attempt) for attempt in explanation.attempts],
     }
 
 
-def materialization_to_json(each: Materialization) -> dict[str, Any]:
-    known = each.record.to_dict()
-    record = {name: known.get(name) for name in RECORDED}
-    state = "removed" if each.removed else "complete" if each.complete else "failed"
-    return {"version": each.version, "path": each.path, "state": state, **record}
+def materialization_to_json(materialization: Materialization) -> dict[str, Any]:
+    fields = materialization.record.to_dict()
+    record = {name: fields.get(name) for name in RECORDED}
+    state = "removed" if materialization.removed else "complete" if materialization.complete else "failed"
+    return {"version": materialization.version, "path": materialization.path, "state": state, **record}
 
 
-def field_to_json(each: FieldChange) -> dict[str, Any]:
+def field_to_json(change: FieldChange) -> dict[str, Any]:
     """A field that one side lacks has no value there."""
-    was = {} if each.added else {"was": each.was}
-    now = {} if each.removed else {"now": each.now}
-    return {"field": each.field, **was, **now}
+    was = {} if change.added else {"was": change.was}
+    now = {} if change.removed else {"now": change.now}
+    return {"field": change.field, **was, **now}

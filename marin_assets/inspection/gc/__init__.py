@@ -1,4 +1,4 @@
-"""Which outputs nothing needs: what is needed and why, what is left, and what it would cost to make again.
+"""Outputs that nothing needs: the needed ones and their reasons, the remaining ones, and the cost to make them again.
 
 It reads a few listings and small files, and changes nothing. `marin_resources/storage/collect` withdraws and removes.
 """

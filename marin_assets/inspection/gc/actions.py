@@ -25,25 +25,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """What became of one output."""
+    """The outcome for one output."""
 
     relative: str
-    """Its path below the prefix."""
+    """Path of the output below the prefix."""
     bytes: int = 0
     until: str = ""
-    """Of a collected output: the end of its grace time."""
+    """End of the grace time of a collected output."""
     kept: str = ""
-    """Why it stays as it is, as a phrase; "" if it does not."""
+    """Reason why it stays as it is, as a phrase; "" if it does not."""
 
 
 def collect(store: Store, proposals: Iterable[Proposal], terms: Terms) -> Iterator[Done]:
     """Withdraw each output. Raises UnavailableError."""
 
-    def one(proposal: Proposal) -> Done:
+    def act(proposal: Proposal) -> Done:
         note = withdraw(store, proposal.stored.output(proposal.record), terms)
         return Done(relative=note.relative, bytes=note.bytes or proposal.stored.bytes, until=note.until)
 
-    return _each(list(proposals), one, lambda proposal: proposal.stored.relative)
+    return _each(list(proposals), act, lambda proposal: proposal.stored.relative)
 
 
 def purge_expired(store: Store, notes: Iterable[Collected], roots: Roots, now: datetime) -> Iterator[Done]:
@@ -53,30 +53,30 @@ def purge_expired(store: Store, notes: Iterable[Collected], roots: Roots, now: d
     whoever has collected the output knew it. Raises UnavailableError.
     """
 
-    def one(note: Collected) -> Done:
+    def act(note: Collected) -> Done:
         reason = roots.kept.why(note.relative, since=datetime.fromisoformat(note.at))
         if reason is not None:
             raise KeptError(f"it is needed: {reason.sentence}")
         return Done(relative=note.relative, bytes=purge(store, note))
 
-    return _each([note for note in notes if note.is_over(now)], one, lambda note: note.relative)
+    return _each([note for note in notes if note.is_over(now)], act, lambda note: note.relative)
 
 
 def restore(store: Store, notes: Iterable[Collected]) -> Iterator[Done]:
     """Bring each collected output back. Raises UnavailableError."""
 
-    def one(note: Collected) -> Done:
+    def act(note: Collected) -> Done:
         if not restore_output(store, store.locate(note.output)):
             raise KeptError("its data are removed, or an attempt computes it again")
         return Done(relative=note.relative, bytes=note.bytes or 0)
 
-    return _each(list(notes), one, lambda note: note.relative)
+    return _each(list(notes), act, lambda note: note.relative)
 
 
-def _each(items: list[T], one: Callable[[T], Done], path_of: Callable[[T], str]) -> Iterator[Done]:
+def _each(items: list[T], act: Callable[[T], Done], path_of: Callable[[T], str]) -> Iterator[Done]:
     def tried(item: T) -> Done:
         try:
-            return one(item)
+            return act(item)
         except (KeptError, ControlFileError) as error:
             return Done(relative=path_of(item), kept=str(error))
 

@@ -1,4 +1,4 @@
-"""What an output was made from, by the records: its inputs, their inputs, and so on."""
+"""The ancestors of an output, by the records: its inputs, their inputs, and so on."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def _outputs_at(paths: Iterable[str], stored: StoredOutputs) -> Iterator[str]:
 
 
 def _inputs(record: Record, prefixes: Sequence[str]) -> Iterator[str]:
-    known = [each for each in (record.prefix, *prefixes) if each]
+    bases = [prefix for prefix in (record.prefix, *prefixes) if prefix]
     for path in record.dependencies:
-        yield relative_to(path.rstrip("/"), known) or path.rstrip("/")
+        yield relative_to(path.rstrip("/"), bases) or path.rstrip("/")

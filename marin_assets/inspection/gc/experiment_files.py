@@ -42,9 +42,9 @@ class ExperimentFile:
     """An experiment, as its last run has written it."""
 
     name: str
-    """Of the file, without its suffix."""
+    """Name of the file, without its suffix."""
     last_ran: datetime | None
-    """None if it does not say."""
+    """None if the file does not have it."""
     outputs: tuple[str, ...]
     """Paths of its steps' outputs, below the prefix."""
     texts: tuple[str, ...]
@@ -52,24 +52,24 @@ class ExperimentFile:
 
 
 def experiment_files(prefix: str) -> list[ExperimentFile]:
-    """All of the prefix, by one listing and a read of each. Raises ExperimentFileError and UnavailableError."""
+    """All files of the prefix, by one listing and a read of each. Raises ExperimentFileError and UnavailableError."""
     names = sorted(name for name in names_in(join(prefix, FOLDER)) if name.endswith(SUFFIX))
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(lambda name: _read(prefix, name), names)
-        return [file for file in found if file is not None]
+        files = pool.map(lambda name: _read(prefix, name), names)
+        return [file for file in files if file is not None]
 
 
 def _read(prefix: str, name: str) -> ExperimentFile | None:
     path = join(prefix, FOLDER, name)
-    found = control.read(path)
-    if found is None:
+    content = control.read(path)
+    if content is None:
         return None  # it was removed in between
-    fields = FORMAT.parse(found.data, path)
-    prefixes = [each for each in (fields.get("prefix"), prefix) if each]
+    fields = FORMAT.parse(content.data, path)
+    prefixes = [base for base in (fields.get("prefix"), prefix) if base]
     return ExperimentFile(
         name=name.removesuffix(SUFFIX),
         last_ran=_time_of(fields.get("created_date")),
-        outputs=tuple(relative_to(each, prefixes) or each for each in _output_paths(fields)),
+        outputs=tuple(relative_to(output, prefixes) or output for output in _output_paths(fields)),
         texts=tuple(sorted({relative_to(text, prefixes) or text for text in texts_in(fields["steps"])})),
     )
 
@@ -83,7 +83,7 @@ def _output_paths(fields: Mapping[str, Any]) -> Iterator[str]:
 def _time_of(text: str | None) -> datetime | None:
     """Marin writes a time without a zone."""
     try:
-        found = datetime.fromisoformat(text or "")
+        moment = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

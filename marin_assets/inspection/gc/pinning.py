@@ -24,8 +24,8 @@ def outputs_of(name: str, stored: StoredOutputs) -> list[str]:
     Raises ConfigError.
     """
     given = name_below(name, stored.prefix)
-    known = _known(stored)
-    if given in known or _is_complete(stored, given):
+    stored_paths = _known(stored)
+    if given in stored_paths or _is_complete(stored, given):
         return [given]
     labels = {stored_output.label: stored_output.relative for stored_output in stored.all if stored_output.partition}
     if given in labels:
@@ -33,9 +33,9 @@ def outputs_of(name: str, stored: StoredOutputs) -> list[str]:
     try:
         _, nodes = select_nodes([name], None)
     except ConfigError:
-        return [_only_version(given, known, stored.prefix)]
+        return [_only_version(given, stored_paths, stored.prefix)]
     paths = [node.output.relative() for node in nodes]
-    missing = [path for path in paths if path not in known and not _is_complete(stored, path)]
+    missing = [path for path in paths if path not in stored_paths and not _is_complete(stored, path)]
     if missing:
         raise ConfigError(
             f"{name!r} selects {_listed(missing)}, which {'is' if len(missing) == 1 else 'are'} not complete at "
@@ -45,9 +45,9 @@ def outputs_of(name: str, stored: StoredOutputs) -> list[str]:
 
 
 def collected_inputs(pin: Pin, stored: StoredOutputs, prefixes: Sequence[str]) -> list[Collected]:
-    """Of what the pin keeps, that which was collected."""
-    kept = {pin.output, *([] if pin.alone else made_from(pin.output, stored, prefixes))}
-    return [note for note in stored.collected if kept.intersection((note.relative, f"{note.name}-{note.version}"))]
+    """The collected ones of the outputs that the pin keeps."""
+    retained = {pin.output, *([] if pin.alone else made_from(pin.output, stored, prefixes))}
+    return [note for note in stored.collected if retained.intersection((note.relative, f"{note.name}-{note.version}"))]
 
 
 def _known(stored: StoredOutputs) -> set[str]:
@@ -57,17 +57,19 @@ def _known(stored: StoredOutputs) -> set[str]:
 
 
 def _is_complete(stored: StoredOutputs, relative: str) -> bool:
-    """Of an output without a marker: one of Marin's, or at a path of its own."""
+    """Whether an output without a marker is complete: one of Marin's, or one at a path of its own."""
     return read_status(join(stored.prefix, relative)) is Status.SUCCESS
 
 
-def _only_version(name: str, known: set[str], prefix: str) -> str:
+def _only_version(name: str, stored_paths: set[str], prefix: str) -> str:
     """The stored version of a step that this code location does not have."""
-    found = sorted(path for path in known if path.rpartition("-")[0] == name)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ConfigError(f"{name!r} has {len(found)} stored versions: {_listed(found)}. Give one of these paths.")
+    versions = sorted(path for path in stored_paths if path.rpartition("-")[0] == name)
+    if len(versions) == 1:
+        return versions[0]
+    if versions:
+        raise ConfigError(
+            f"{name!r} has {len(versions)} stored versions: {_listed(versions)}. Give one of these paths."
+        )
     raise ConfigError(
         f"{name!r} is neither an output below {prefix!r} nor a step of this code location. Give a path below the "
         "prefix, such as 'tokenized/web-3f2a1c', or part of a step's name."

@@ -1,6 +1,6 @@
-"""What could be collected: the complete outputs that no root needs, those first that are cheapest to make again.
+"""Outputs that could be collected: the complete ones that no root needs, those first that are cheapest to make again.
 
-In:  what is stored, the roots, patterns.   Out: proposals, and of what was kept the reasons.
+In:  what is stored, the roots, patterns.   Out: proposals, and the reasons of the kept outputs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ HASHED = re.compile(r"(?P<name>.+)-(?P<version>[0-9a-f]{6})")
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which outputs are looked at."""
+    """The outputs that are examined."""
 
     patterns: tuple[str, ...] = ()
     """Parts of a path below the prefix; none: all."""
     keep_days: float = 90.0
-    """What was made or named by an experiment within so many days is kept."""
+    """Outputs that were made, or named by an experiment, within the last so many days are kept."""
     older_than_days: float = 0.0
-    """Only what was used last before so many days."""
+    """Only outputs that were last used more than so many days ago."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,32 +64,34 @@ def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceLi
     """Raises ConfigError for a pattern that finds nothing, and UnavailableError."""
     patterns = [name_below(given, stored.prefix) for given in choice.patterns]
     looked = _chosen(stored, choice.patterns)
-    kept = {each.relative: reason for each in looked if (reason := roots.kept.why(each.relative)) is not None}
-    last_uses = {each.relative: _last_use(each, roots) for each in looked if each.relative not in kept}
+    retained = {output.relative: reason for output in looked if (reason := roots.kept.why(output.relative)) is not None}
+    last_uses = {output.relative: _last_use(output, roots) for output in looked if output.relative not in retained}
     for path, last_use in last_uses.items():
         if (reason := _too_recent(last_use, choice, now)) is not None:
-            kept[path] = reason
-    free = _there(stored.prefix, [each for each in looked if each.relative not in kept])
-    records = stored.records(each.relative for each in free)
-    for each in free:
-        if each.relative in stored.unknown:
-            kept[each.relative] = Reason(kind="damaged", sentence=stored.damaged[each.relative])
-        if each.relative in records and not is_ours(records[each.relative]) and not _is_named(each, patterns):
-            kept[each.relative] = Reason(
+            retained[path] = reason
+    free = _there(stored.prefix, [output for output in looked if output.relative not in retained])
+    records = stored.records(output.relative for output in free)
+    for output in free:
+        if output.relative in stored.unknown:
+            retained[output.relative] = Reason(kind="damaged", sentence=stored.damaged[output.relative])
+        if output.relative in records and not is_ours(records[output.relative]) and not _is_named(output, patterns):
+            retained[output.relative] = Reason(
                 kind="Marin's", sentence="made by Marin itself: it is collected if it is named"
             )
-    left = [each for each in free if each.relative in records and each.relative not in kept]
-    found = [
+    remaining = [output for output in free if output.relative in records and output.relative not in retained]
+    proposals = [
         Proposal(
-            stored=each,
-            record=records[each.relative],
-            cost=making_cost(records[each.relative], prices),
-            last_use=last_uses[each.relative],
+            stored=output,
+            record=records[output.relative],
+            cost=making_cost(records[output.relative], prices),
+            last_use=last_uses[output.relative],
         )
-        for each in left
+        for output in remaining
     ]
-    in_dollars = all(each.cost.dollars is not None for each in found if each.cost.device_hours)
-    return Proposals(proposed=tuple(sorted(found, key=lambda each: _per_byte(each, in_dollars))), kept=kept)
+    in_dollars = all(proposal.cost.dollars is not None for proposal in proposals if proposal.cost.device_hours)
+    return Proposals(
+        proposed=tuple(sorted(proposals, key=lambda proposal: _per_byte(proposal, in_dollars))), kept=retained
+    )
 
 
 def is_ours(record: Record) -> bool:
@@ -117,33 +119,33 @@ def _chosen(stored: StoredOutputs, patterns: Sequence[str]) -> list[Stored]:
     for given in patterns:
         pattern = name_below(given, stored.prefix)
         require_pattern(pattern)
-        found = [each for each in stored.all if matches(each.relative, each.label, pattern)]
-        found = found or _without_marker(stored.prefix, pattern)
-        if not found:
+        matching = [output for output in stored.all if matches(output.relative, output.label, pattern)]
+        matching = matching or _without_marker(stored.prefix, pattern)
+        if not matching:
             raise ConfigError(
                 f"{given!r} finds no complete output below {stored.prefix!r}. Give part of a path below it, such as "
                 "'tokenized/web-3f2a1c'; outputs at a path of their own (override_output_path) are not collected."
             )
-        chosen |= {each.relative: each for each in found}
+        chosen |= {output.relative: output for output in matching}
     return list(chosen.values())
 
 
 def _without_marker(prefix: str, relative: str) -> list[Stored]:
     """A complete output at this very path, such as one of Marin's."""
-    found = HASHED.fullmatch(relative)
-    if found is None or read_status(join(prefix, relative)) is not Status.SUCCESS:
+    match = HASHED.fullmatch(relative)
+    if match is None or read_status(join(prefix, relative)) is not Status.SUCCESS:
         return []
-    return [Stored(name=found["name"], version=found["version"], bytes=0, finished_s=0)]
+    return [Stored(name=match["name"], version=match["version"], bytes=0, finished_s=0)]
 
 
 def _is_named(stored: Stored, patterns: Sequence[str]) -> bool:
     return any(p.endswith((stored.relative, stored.label)) for p in patterns)
 
 
-def _there(prefix: str, some: list[Stored]) -> list[Stored]:
-    """Those whose folder exists: what was removed by hand has a marker still."""
-    found = existing([join(prefix, each.relative) for each in some])
-    return [each for each in some if join(prefix, each.relative) in found]
+def _there(prefix: str, outputs: list[Stored]) -> list[Stored]:
+    """The outputs whose folder exists: one that was removed by hand still has a marker."""
+    folders = existing([join(prefix, output.relative) for output in outputs])
+    return [output for output in outputs if join(prefix, output.relative) in folders]
 
 
 def _last_use(stored: Stored, roots: Roots) -> datetime | None:
@@ -163,7 +165,7 @@ def _too_recent(last_use: datetime | None, choice: Choice, now: datetime) -> Rea
 
 
 def _per_byte(proposal: Proposal, in_dollars: bool) -> tuple[float, float, str]:
-    """First what its devices cost for each byte, then seconds; what is not known comes last."""
+    """Sort key: the cost of its devices for each byte, then seconds; an unknown cost comes last."""
     cost, size = proposal.cost, max(1, proposal.stored.bytes)
     devices = cost.dollars if in_dollars and cost.dollars is not None else cost.device_hours
     if cost.seconds is None:
@@ -175,5 +177,5 @@ def _time(seconds: int) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
-def total_bytes(some: Iterable[Proposal]) -> int:
-    return sum(each.stored.bytes for each in some)
+def total_bytes(proposals: Iterable[Proposal]) -> int:
+    return sum(proposal.stored.bytes for proposal in proposals)

@@ -1,4 +1,4 @@
-"""What is kept, by paths below the prefix, each with the first reason of each kind that was given.
+"""The kept outputs, by paths below the prefix, each with the first reason of each kind that was given.
 
 keep(path)      the output there, those below it, and one that has it inside
 mention(text)   the same for a text that may be a path; one that no output can have is passed over
@@ -24,13 +24,13 @@ HASHED = re.compile(r"-[0-9a-f]{6}(/|$)")
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """Why an output is kept."""
+    """A reason to keep an output."""
 
     kind: str
-    """By which outputs are counted: "by pins"."""
+    """Label by which outputs are counted: "by pins"."""
     sentence: str
     since: datetime | None = None
-    """When it came to be; None if it counts whenever that was."""
+    """Time at which it came to be; None if it counts whenever that was."""
 
 
 Reasons = dict[str, Reason]
@@ -40,7 +40,7 @@ Reasons = dict[str, Reason]
 @dataclass(kw_only=True)
 class Retention:
     prefixes: tuple[str, ...]
-    """Of the store and its regions: an output has the same path below each."""
+    """Prefixes of the store and its regions: an output has the same path below each."""
     _at: dict[str, Reasons] = field(default_factory=dict)
     _above: dict[str, Reasons] = field(default_factory=dict)
     """Folders that have something inside that is kept."""
@@ -59,13 +59,15 @@ class Retention:
                     self.keep(path, kind, sentence, since)
 
     def why(self, relative: str, since: datetime | None = None) -> Reason | None:
-        """Why the output at this path below the prefix is kept; None if it is not. `since`: reasons that came to be
-        before do not count."""
+        """The reason that keeps the output at this path below the prefix; None if it is not kept. `since`: reasons that
+        came to be before do not count."""
         places: list[Reasons | None] = []
         for name in self._names_of(relative):
             places += [self._at.get(name), self._above.get(name), *map(self._at.get, _folders_of(name))]
-        found = (reason for reasons in places if reasons for reason in reasons.values())
-        return next((each for each in found if since is None or each.since is None or each.since > since), None)
+        candidates = (reason for reasons in places if reasons for reason in reasons.values())
+        return next(
+            (reason for reason in candidates if since is None or reason.since is None or reason.since > since), None
+        )
 
     def relative(self, path: str) -> str:
         """The path below a prefix; a path that is in none stays as it is."""
@@ -80,12 +82,12 @@ class Retention:
         return dict.fromkeys([relative, *(relative_to(place, self.prefixes) or place for place in places)])
 
     def paths(self) -> Iterator[str]:
-        """What was kept itself."""
+        """The paths that were kept themselves."""
         yield from list(self._at)
 
 
 def count_kinds(reasons: Iterable[Reason]) -> Counter[str]:
-    """How many outputs are kept for each kind of reason."""
+    """Number of kept outputs for each kind of reason."""
     return Counter(reason.kind for reason in reasons)
 
 

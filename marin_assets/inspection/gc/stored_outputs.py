@@ -1,4 +1,4 @@
-"""The outputs that are complete below a prefix, and those that were collected: what markers, notes and records say.
+"""The outputs that are complete below a prefix, and those that were collected, by markers, notes and records.
 
 In:  a prefix.   Out: a `Stored` for each output; a partition is one of its own. It takes a few listings, and packs.
 """
@@ -29,7 +29,7 @@ NUMBERS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A complete output, as its marker says."""
+    """A complete output, according to its marker."""
 
     name: str
     version: str
@@ -38,7 +38,7 @@ class Stored:
     finished_s: int
     """Seconds since 1970; 0 if it is not known."""
     mark: Mark | None = None
-    """None of a partition, and of an output without a marker."""
+    """None for a partition, and for an output without a marker."""
 
     def output(self, record: Record) -> Output:
         """The output with this record."""
@@ -60,9 +60,9 @@ class Stored:
 
 
 class StoredOutputs:
-    """Of one prefix, as they were listed when this object was first asked; the collected ones when it was made.
+    """The outputs of one prefix, as listed at the first query of this object; the collected ones as of its creation.
 
-    Who purges reads the notes before what is at work: an attempt that found an output complete, before that one was
+    A purge reads the notes before the attempts at work: an attempt that found an output complete, before that one was
     collected, is then among the attempts at work.
     """
 
@@ -73,7 +73,7 @@ class StoredOutputs:
         self.damaged: dict[str, str] = {}
         """Path below the prefix -> a sentence, of each damaged record that was met."""
         self.unknown: set[str] = set()
-        """Of the damaged ones, those whose record is in no other file."""
+        """The damaged ones whose record is in no other file."""
 
     @cached_property
     def all(self) -> list[Stored]:
@@ -87,22 +87,22 @@ class StoredOutputs:
     @cached_property
     def partitions_of(self) -> Mapping[str, list[Stored]]:
         """Path of a version below the prefix -> its complete partitions."""
-        found: dict[str, list[Stored]] = {}
+        partitions: dict[str, list[Stored]] = {}
         for stored in self._partitions:
-            found.setdefault(stored.whole, []).append(stored)
-        return found
+            partitions.setdefault(stored.whole, []).append(stored)
+        return partitions
 
     @cached_property
     def _partitions(self) -> list[Stored]:
-        found = map(_of_done, names_below(join(self.prefix, PARTITIONS)))
-        return [stored for stored in found if stored is not None]
+        partitions = map(_of_done, names_below(join(self.prefix, PARTITIONS)))
+        return [stored for stored in partitions if stored is not None]
 
     @cached_property
     def of_marks(self) -> dict[str, Record]:
-        """Path -> record of every output without partitions whose record is there."""
+        """Path -> record of every output without partitions that has a record."""
         records = self.complete.records(self.complete.marks)
-        found = {f"{mark.name}-{mark.version}": record for mark, record in records.items()}
-        return {**found, **self._read_each(path for path in map(_path_of, self.complete.marks) if path not in found)}
+        packed = {f"{mark.name}-{mark.version}": record for mark, record in records.items()}
+        return {**packed, **self._read_each(path for path in map(_path_of, self.complete.marks) if path not in packed)}
 
     def records(self, paths: Iterable[str]) -> dict[str, Record]:
         """Path below the prefix -> record, of those that have one, complete or collected. Of a damaged record it is the
@@ -110,23 +110,23 @@ class StoredOutputs:
 
         Raises UnavailableError.
         """
-        wanted = list(dict.fromkeys(paths))
-        known = {path: self.of_marks[path] for path in wanted if path in self.of_marks}
-        return known | self._read_each(path for path in wanted if path not in known)
+        requested = list(dict.fromkeys(paths))
+        marked = {path: self.of_marks[path] for path in requested if path in self.of_marks}
+        return marked | self._read_each(path for path in requested if path not in marked)
 
     def finished_s(self, path: str) -> float:
-        """When the output at this path was complete, in seconds since 1970; infinite if no marker says so."""
+        """Time at which the output at this path was complete, in seconds since 1970; infinite if no marker has it."""
         stored = self.by_path.get(path)
         return stored.finished_s if stored is not None and stored.finished_s else math.inf
 
     def _read_each(self, paths: Iterable[str]) -> dict[str, Record]:
-        wanted = list(dict.fromkeys(paths))
+        requested = list(dict.fromkeys(paths))
         if is_local(self.prefix):  # threads would take longer to start
-            found = list(map(self._read, wanted))
+            records = list(map(self._read, requested))
         else:
             with ThreadPoolExecutor(THREADS) as pool:
-                found = list(pool.map(self._read, wanted))
-        return {path: record for path, record in zip(wanted, found, strict=True) if record is not None}
+                records = list(pool.map(self._read, requested))
+        return {path: record for path, record in zip(requested, records, strict=True) if record is not None}
 
     def _read(self, path: str) -> Record | None:
         whole = path if path.startswith("/") or "://" in path else join(self.prefix, path)

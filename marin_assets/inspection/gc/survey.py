@@ -1,4 +1,4 @@
-"""One look at a prefix: what is stored, what is needed, and what could be collected."""
+"""Survey of a prefix: the stored outputs, the needed ones, and those that could be collected."""
 
 from __future__ import annotations
 

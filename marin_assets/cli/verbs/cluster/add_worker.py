@@ -49,8 +49,8 @@ def _add(options: argparse.Namespace, kind: str, capacity: str) -> int:
 
     cluster = cluster_with(kind, options.cluster)
 
-    def more(wanted: Wanted) -> Wanted:
-        return wanted.add(kind, capacity, options.reserved or "", options.count)
+    def more(target: Wanted) -> Wanted:
+        return target.add(kind, capacity, options.reserved or "", options.count)
 
     path = path_of(cluster)
     if options.dry_run:
@@ -60,6 +60,6 @@ def _add(options: argparse.Namespace, kind: str, capacity: str) -> int:
         return 0
     with controller_of(cluster) as controller:
         controller.begin()
-        wanted = change(path, more)
-        print_line(f"{cluster.name} shall have {len(wanted.slots)} slices, of them {options.count} more of {kind}")
+        target = change(path, more)
+        print_line(f"{cluster.name} shall have {len(target.slots)} slices, of them {options.count} more of {kind}")
         return print_report(controller.step())

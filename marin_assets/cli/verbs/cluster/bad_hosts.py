@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     async def show(api: JobsApi) -> int:
         hosts = await bad_hosts_of(api, user=user_at_host())
-        names = [each.host for each in hosts]
+        names = [host.host for host in hosts]
         lift = names if ALL in options.lift else options.lift
         if unknown := [name for name in lift if name not in names]:
             print_stderr(f"No host {unknown[0]!r} is avoided on {api.address}. Avoided: {', '.join(names) or 'none'}.")
@@ -52,13 +52,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(address: str, hosts: Sequence[BadHost], lifted: Sequence[str], *, as_json: bool) -> None:
     if as_json:
-        listed = [{**dataclasses.asdict(each), "left_s": each.left_s} for each in hosts]
-        found = {"cluster": address, "bad_hosts": listed, "lifted": list(lifted)}
-        print_line(json.dumps(found, indent=2, ensure_ascii=False))
+        listed = [{**dataclasses.asdict(host), "left_s": host.left_s} for host in hosts]
+        listing = {"cluster": address, "bad_hosts": listed, "lifted": list(lifted)}
+        print_line(json.dumps(listing, indent=2, ensure_ascii=False))
         return
     for name in lifted:
         print_line(f"steps may use {name} again")
-    rows = [COLUMNS, *(_row(each) for each in hosts)] if hosts else []
+    rows = [COLUMNS, *(_row(host) for host in hosts)] if hosts else []
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))] if rows else []
     for row in rows:
         print_line("  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
@@ -67,5 +67,5 @@ def _print(address: str, hosts: Sequence[BadHost], lifted: Sequence[str], *, as_
 
 
 def _row(host: BadHost) -> tuple[str, ...]:
-    since, left = (readable_duration(seconds) for seconds in (host.since_s, host.left_s))
-    return (host.host, since, left, host.step or "-", " ".join(host.why.split()))
+    since, remaining = (readable_duration(seconds) for seconds in (host.since_s, host.left_s))
+    return (host.host, since, remaining, host.step or "-", " ".join(host.why.split()))

@@ -30,11 +30,11 @@ def _clean(options: argparse.Namespace) -> int:
 
     cluster = find_cluster(options.name)
     slices = Slices(cluster, Google())
-    wanted, _ = load(path_of(cluster))
-    left = [each.name for each in slices.all() if not wanted.has_had(cluster, each.name)]
+    target, _ = load(path_of(cluster))
+    unlisted = [existing.name for existing in slices.all() if not target.has_had(cluster, existing.name)]
     nodes = slices.nodes_without_request()
     did = "delete" if options.yes else "would delete"
-    for name in left:
+    for name in unlisted:
         print_line(f"{did} {name}: no file has it")
         if options.yes:
             slices.delete(name)
@@ -42,6 +42,6 @@ def _clean(options: argparse.Namespace) -> int:
         print_line(f"{did} the node {name}: it has no queued resource")
         if options.yes:
             slices.delete_node(name)
-    if not left and not nodes:
+    if not unlisted and not nodes:
         print_line("nothing is left")
     return 0

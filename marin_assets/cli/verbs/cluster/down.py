@@ -56,19 +56,19 @@ def _slices(options: argparse.Namespace) -> int:
         return 0
     with controller_of(cluster) as controller:
         controller.begin()
-        change(path, lambda wanted: replace(wanted, slots=()))
+        change(path, lambda target: replace(target, slots=()))
         ends = time.monotonic() + TIMEOUT_S
         while True:
             print_report(report := controller.step(), verbose=False)
-            left = [each.name for each in controller.slices.all()]
-            ours = [name for name in left if report.wanted.has_had(cluster, name)]
+            remaining = [existing.name for existing in controller.slices.all()]
+            ours = [name for name in remaining if report.wanted.has_had(cluster, name)]
             if not ours or time.monotonic() > ends:
                 break
             print_stderr(f"{len(ours)} slices are deleted")
             time.sleep(PAUSE_S)
-    if left:
+    if remaining:
         print_stderr(
-            f"{len(left)} slices of {cluster.name} are there still, such as {left[0]!r}. "
+            f"{len(remaining)} slices of {cluster.name} are there still, such as {remaining[0]!r}. "
             + ("Take it down again." if ours else f"No file has them: marin cluster clean {cluster.name}.")
         )
-    return 1 if left else 0
+    return 1 if remaining else 0

@@ -62,11 +62,11 @@ def lines_of(jobs: Sequence[JobInfo], now_s: float, waiting: Collection[str] = (
         yield "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _print_rest(address: str, shown: int, known: int) -> None:
+def _print_rest(address: str, shown: int, total: int) -> None:
     if not shown:
-        print_stderr(f"No job runs or waits on {address}." if known else f"The cluster {address} has had no job yet.")
-    if known > shown:
-        print_stderr(f"{known - shown} more {'has' if known - shown == 1 else 'have'} ended: --all")
+        print_stderr(f"No job runs or waits on {address}." if total else f"The cluster {address} has had no job yet.")
+    if total > shown:
+        print_stderr(f"{total - shown} more {'has' if total - shown == 1 else 'have'} ended: --all")
 
 
 def _row(job: JobInfo, now_s: float, waiting: Collection[str]) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def _row(job: JobInfo, now_s: float, waiting: Collection[str]) -> tuple[str, ...
 
 
 def _waits_for(job: JobInfo, waiting: Collection[str]) -> str | None:
-    """What a job that runs waits for; None if it waits for nothing."""
+    """The device that a job waits for while it runs; None if it waits for nothing."""
     return job.metadata.get("marin/device") if job.submission_id in waiting and not job.status.is_terminal else None
 
 

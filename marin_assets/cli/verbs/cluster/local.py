@@ -57,6 +57,6 @@ def _down(options: argparse.Namespace) -> int:
 def _status(options: argparse.Namespace) -> int:
     from marin_resources.ray_tpu.cluster.local.local_cluster import describe, find
 
-    found = find()
-    print_line("No local cluster is up. Start it: marin cluster local up" if found is None else describe(found))
-    return 0 if found is not None else 1
+    cluster = find()
+    print_line("No local cluster is up. Start it: marin cluster local up" if cluster is None else describe(cluster))
+    return 0 if cluster is not None else 1

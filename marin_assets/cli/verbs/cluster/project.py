@@ -48,9 +48,9 @@ def _run(options: argparse.Namespace) -> int:
     from marin_resources.infra.project.apply import changes
     from marin_resources.infra.project.wanted import wanted_project
 
-    wanted = wanted_project(list(read_catalogue().values()), options.operator)
+    target = wanted_project(list(read_catalogue().values()), options.operator)
     created = differing = 0
-    for change in changes(wanted, Google()):
+    for change in changes(target, Google()):
         if change.apply is None:
             differing += 1
             print_stderr(f"{change.label} differs: {change.why}")
@@ -59,6 +59,6 @@ def _run(options: argparse.Namespace) -> int:
         print_line(f"{'create' if options.dry_run else 'creating'} {change.label}")
         if not options.dry_run:
             change.apply()
-    what = "are missing" if options.dry_run else "created"
-    print_line(f"{created} {what} in the project {wanted.project}, {differing} differ")
+    outcome = "are missing" if options.dry_run else "created"
+    print_line(f"{created} {outcome} in the project {target.project}, {differing} differ")
     return 1 if differing else 0

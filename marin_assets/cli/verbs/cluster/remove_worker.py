@@ -32,8 +32,8 @@ def _remove(options: argparse.Namespace) -> int:
         raise OptionError(f"marin cluster remove-worker: {cluster.name} has no slice {unknown[0]!r}, it has {have}.")
     gone = {names[name] for name in options.slices}
 
-    def fewer(wanted: Wanted) -> Wanted:
-        return replace(wanted, slots=tuple(slot for slot in wanted.slots if slot.number not in gone))
+    def fewer(target: Wanted) -> Wanted:
+        return replace(target, slots=tuple(slot for slot in target.slots if slot.number not in gone))
 
     with controller_of(cluster) as controller:
         change(path, fewer)

@@ -29,18 +29,18 @@ def run(options: argparse.Namespace) -> int:
     catalogue = options.folder / "clusters.toml" if options.folder is not None else default_path()
     folder = catalogue.parent
     rendered = render_all(read_catalogue(catalogue), folder, options.folder or templates())
-    found = out_of_date(rendered, folder)
+    outdated = out_of_date(rendered, folder)
     if options.check:
-        for path, what in found:
-            print_stderr(f"{path} {what}")
-        if found:
+        for path, difference in outdated:
+            print_stderr(f"{path} {difference}")
+        if outdated:
             print_stderr("Render them: marin cluster render")
-        return 1 if found else 0
-    for path, what in found:
-        if what == "of no cluster":
+        return 1 if outdated else 0
+    for path, difference in outdated:
+        if difference == "of no cluster":
             path.unlink()
         else:
             path.write_text(rendered[path], encoding="utf-8")
-        print_line(f"{'removed' if what == 'of no cluster' else 'wrote'} {path}")
-    print_line(f"{len(rendered)} files, {len(found)} changed")
+        print_line(f"{'removed' if difference == 'of no cluster' else 'wrote'} {path}")
+    print_line(f"{len(rendered)} files, {len(outdated)} changed")
     return 0

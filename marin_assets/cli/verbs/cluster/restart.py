@@ -139,9 +139,9 @@ def _submit_again(path: str, settings: ClusterSettings) -> int:
     async def restore(api: JobsApi) -> int:
         backup = await asyncio.to_thread(read_backup, path)
         restored = await submit_again(backup, api, settings, retry, default_prefix())
-        for each in restored:
-            print_line(each.describe())
-        if lost := sum(each.fate is Fate.LOST for each in restored):
+        for job in restored:
+            print_line(job.describe())
+        if lost := sum(job.fate is Fate.LOST for job in restored):
             print_stderr(f"{lost} of {len(restored)} jobs were not submitted again. Submit them by hand.")
         return 1 if lost else 0
 

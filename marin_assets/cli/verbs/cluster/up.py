@@ -39,11 +39,11 @@ def _slices(options: argparse.Namespace) -> int:
     cluster = find_cluster(options.name)
     path = path_of(cluster)
 
-    def all_of_them(wanted: Wanted) -> Wanted:
-        if not wanted.slots:
-            for each in cluster.slices:
-                wanted = wanted.add(each.type, each.capacity, each.reservation, each.count)
-        return wanted
+    def all_of_them(target: Wanted) -> Wanted:
+        if not target.slots:
+            for group in cluster.slices:
+                target = target.add(group.type, group.capacity, group.reservation, group.count)
+        return target
 
     if options.dry_run:
         for slot in all_of_them(load(path)[0]).slots:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from marin_resources.clusters.cluster import Cluster
 
 ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0"}
-"""Of Ray's launcher: it gives the head what it has itself, whatever the file says."""
+"""Variables of Ray's launcher. It passes its own settings to the head, whatever the file contains."""
 
 
 def rendered_file(cluster: Cluster) -> Path:
-    """The file of the cluster for Ray's launcher. Raises OptionError if it is not as the catalogue says."""
+    """The file of the cluster for Ray's launcher. Raises OptionError if it differs from the catalogue."""
     # late, for their weight
     from marin_resources.clusters.catalogue import default_path, templates
     from marin_resources.infra.render import render

@@ -71,7 +71,7 @@ async def require_job(api: JobsApi, job: str) -> None:
         await api.info(job)
     except NoSuchJobError:
         ids = [info.submission_id for info in await api.list()]
-        near = [known for known in ids if job and job in known] or difflib.get_close_matches(
+        near = [submission_id for submission_id in ids if job and job in submission_id] or difflib.get_close_matches(
             job, ids, NEAREST_JOBS, 0.3
         )
         hint = f" The nearest are {', '.join(near[:NEAREST_JOBS])}." if near else ""
