@@ -1,7 +1,7 @@
-"""Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in ROOMS and ALL.
+"""Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in ROOMS.
 
-In:  Python files (docstrings, comments, names of variables) and Markdown pages outside of code blocks. In ALL the words
-     of WRONG alone, and these also in texts of errors, logs and `--help`.
+In:  Python files (docstrings, comments, names of variables) and Markdown pages outside of code blocks; for the words of
+     WRONG also texts of errors, logs and `--help`.
 Out: a line for each place, and exit code 1 if one exists.
 """
 
@@ -19,20 +19,15 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     ".ci",
     "README.md",
+    "SECURITY.md",
     "deploy",
-    "docs/README.md",
-    "docs/glossary.md",
-    "docs/how-to",
-    "docs/reference",
-    "docs/tutorial.md",
+    "docs",
     "infra",
     "marin_assets",
     "marin_resources",
     "marin_sensors",
 )
 """Rooms without any of these words."""
-ALL = ("marin_assets", "marin_resources", "marin_sensors", "infra", "deploy", "docs", "SECURITY.md")
-"""Rooms without the words of WRONG."""
 
 WRONG = {
     r"tell|tells|telling|told": "report, describe",
@@ -150,14 +145,13 @@ def _variables(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    clean = _files([Path(argument) for argument in arguments] or [ROOT / room for room in ROOMS])
-    others = [] if arguments else _files([ROOT / room for room in ALL])
+    files = _files([Path(argument) for argument in arguments] or [ROOT / room for room in ROOMS])
     count = 0
-    for file, find in [*((file, places) for file in clean), *((file, wrong_places) for file in others)]:
-        for line, sentence in sorted(find(file)):
+    for file in files:
+        for line, sentence in sorted({*places(file), *wrong_places(file)}):
             count += 1
             print(f"{file}:{line}: {sentence}")
-    print(f"{count} words to avoid in {len(clean) + len(others)} files")
+    print(f"{count} words to avoid in {len(files)} files")
     return 1 if count else 0
 
 
