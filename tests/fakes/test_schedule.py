@@ -39,7 +39,6 @@ def test_every_place_with_s3_and_every_slow_folder_has_tests() -> None:
         assert list(TESTS.glob(f"**/{folder}/test_*.py")), folder
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("tests", "crashing"), [(3, 15), (2, 0), (2, 29), (3, 0), (3, 29)])
 def test_after_the_crash_of_a_worker_every_other_test_is_run_once(tmp_path: Path, tests: int, crashing: int) -> None:
     for file in range(30):

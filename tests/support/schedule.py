@@ -49,7 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         s3 = "s3" in parameters and not any(f"tests/{place}" in item.nodeid for place in WITH_S3)
         # the quickstart runs all stages there
         stage_on_ray = "on Ray" in parameters and not {"stages", "documents"}.isdisjoint(item.path.parts)
-        if s3 or stage_on_ray:
+        # our fakes and plugins change seldom
+        of_support = "fakes" in item.path.parts
+        if s3 or stage_on_ray or of_support:
             item.add_marker(pytest.mark.long)
     # of the processes that share the tests none is left with a slow file at the end
     items.sort(key=_turn)
