@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import failure_reports
 import object_stores  # it sets the environment for all that follows
+import quick_databases
 import schedule
 from bucket_for_tests import BucketForTests
 from dagster_homes import new_home
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(schedule)
     failure_reports.register(config)
     config.pluginmanager.register(FolderTimes())
+    quick_databases.quicken()
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import quick_databases
+from alembic.script import ScriptDirectory
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.test_utils import create_run_for_test
@@ -182,9 +184,9 @@ def test_a_fresh_home_survives_processes_that_start_at_once_and_their_kill(tmp_p
     assert done.stdout == "0 of 10 trials failed\n", done.stdout + done.stderr[-5000:]
 
 
-def test_a_home_that_is_opened_again_and_again_keeps_nothing_of_it(home: Path) -> None:
+def test_a_home_that_is_opened_again_and_again_keeps_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each tick of a sensor opens one, in a process that lives for weeks."""
-
+    monkeypatch.setattr(ScriptDirectory, "from_config", quick_databases.AS_IT_IS)
     with dg.DagsterInstance.get() as instance:
         instance.report_engine_event("it began", create_run_for_test(instance))
     before = atexit._ncallbacks()
