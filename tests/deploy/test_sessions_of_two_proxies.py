@@ -106,7 +106,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoProxies]:
     provider_port, sessions_port = free_ports(2)
     with ExitStack() as stack:
         behind = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), _Behind))
-        Thread(target=behind.serve_forever, daemon=True).start()
+        Thread(target=behind.serve_forever, args=(0.02,), daemon=True).start()
         stack.callback(behind.shutdown)
         stack.enter_context(_provider(folder, provider_port, f"{first.url}/oidc/callback"))
         settings = (FOLDER / "proxy.env").read_text().splitlines()

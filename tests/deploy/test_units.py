@@ -32,6 +32,7 @@ def test_the_target_starts_every_service_but_that_of_a_cluster() -> None:
     assert len(SERVICES) == 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
 def test_the_command_of_a_service_is_one_that_is_installed_and_takes_these_options(unit: Path) -> None:
     program, *arguments = command(unit)

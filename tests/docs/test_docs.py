@@ -21,7 +21,7 @@ DONE = [
     if page not in ELSEWHERE and any(b.kind in ("python", "bash", "console") for b in blocks(page))
 ]
 STARTS_PROCESSES = ("bash", "console")
-REPRESENTATIVES = {ROOT / "README.md", ROOT / "docs/how-to/add-a-filter.md"}
+REPRESENTATIVES = {ROOT / "docs/how-to/add-a-filter.md"}
 """Of the pages whose commands start processes, most of them a Ray each, those that `make test` does. It does all pages
 that only show Python."""
 LONG = [page for page in PAGES if any(block.mark == "long" for block in blocks(page))]

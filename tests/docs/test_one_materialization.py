@@ -113,6 +113,7 @@ def test_a_script_on_one_machine(tmp_path: Path, prefix: Path, dagster_home: Pat
     assert len(processes(calls, "the run")) == len(processes(calls, "the worker")) == 1
 
 
+@pytest.mark.long
 def test_partitions(tmp_path: Path, prefix: Path, dagster_home: Path) -> None:
     script = write_script(tmp_path, PARTITIONS)
     calls = run(tmp_path, noting(script, HOPS, tmp_path), script)

@@ -149,5 +149,5 @@ class Drops(RuleBasedStateMachine):
         return [self.store.locate(self.graph[RAW].at(row["key"]).output) for row in listed["partitions"]]
 
 
-Drops.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+Drops.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
 TestDrops = Drops.TestCase

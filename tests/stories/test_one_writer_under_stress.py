@@ -17,10 +17,8 @@ import writer_stress
 NEEDED = ("late publishes rejected", "takeovers", "crashes")
 
 
-@pytest.mark.parametrize(
-    ("store", "processes"),
-    [pytest.param("disk", 8, marks=pytest.mark.long), ("gcs", 8), pytest.param("s3", 4, marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("store", "processes"), [("disk", 8), ("gcs", 8), ("s3", 4)])
 def test_every_output_is_published_once_by_the_latest_of_its_writers(store: str, processes: int) -> None:
     for seed in range(5, 11):
         verdict = writer_stress.compete(store, seconds=4, seed=seed, processes=processes)

@@ -52,7 +52,7 @@ class Hub:
 def hub_on_loopback() -> Iterator[Hub]:
     """It serves until the block ends."""
     hub = Hub()
-    threading.Thread(target=hub.server.serve_forever, daemon=True).start()
+    threading.Thread(target=hub.server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield hub
     finally:

@@ -103,7 +103,7 @@ class ModelHub:
 def model_hub() -> Iterator[ModelHub]:
     """It serves until the block ends."""
     hub = ModelHub()
-    threading.Thread(target=hub.server.serve_forever, daemon=True).start()
+    threading.Thread(target=hub.server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield hub
     finally:

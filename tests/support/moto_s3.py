@@ -39,5 +39,5 @@ if __name__ == "__main__":
     server = make_server("127.0.0.1", 0, app, threaded=True, fd=bound.fileno())
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     sys.stdin.read()

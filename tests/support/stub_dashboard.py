@@ -51,7 +51,7 @@ class StubDashboard:
 def stub_dashboard() -> Iterator[StubDashboard]:
     """It serves until the block ends."""
     stub = StubDashboard()
-    threading.Thread(target=stub.server.serve_forever, daemon=True).start()
+    threading.Thread(target=stub.server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield stub
     finally:

@@ -45,7 +45,7 @@ class Webhook:
 def webhook_on_loopback() -> Iterator[Webhook]:
     """It serves until the block ends."""
     hook = Webhook()
-    threading.Thread(target=hook.server.serve_forever, daemon=True).start()
+    threading.Thread(target=hook.server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield hook
     finally:

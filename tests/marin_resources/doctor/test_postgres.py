@@ -47,6 +47,7 @@ def test_each_wrong_part_of_an_address_has_its_advice(url: str, right: str, wron
     assert time.monotonic() - began_s < 10
 
 
+@pytest.mark.long
 def test_a_server_that_says_nothing_takes_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("marin_resources.doctor.postgres.TIMEOUT_S", 2)  # libpq's least
     with socket.create_server(("127.0.0.1", 0)) as silent:

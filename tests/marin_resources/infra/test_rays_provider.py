@@ -15,6 +15,7 @@ from marin_resources.clusters.catalogue import default_path
 
 HEAD = {"ray-node-type": "head", "ray-node-name": "ray-us-central2-head"}
 SLICE = {"ray-node-type": "worker", "ray-node-name": "ray-us-central2-worker"}
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

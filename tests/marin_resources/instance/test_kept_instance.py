@@ -262,6 +262,7 @@ def test_an_instance_that_cannot_be_read_is_a_sentence(
     assert not (tmp_path / "kept.tar.zst").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["backup", "restore"])
 def test_a_kill_in_the_middle_leaves_nothing_half_done(
     small_home: Path, marin: Marin, tmp_path: Path, verb: str

@@ -118,6 +118,7 @@ def test_what_an_asset_shows_and_what_was_computed_remain(home: Path, capsys: py
     assert "deleted 0 runs that only reused, of 3 at" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_run_remains_for_one_partition_that_shows_it(home: Path, tmp_path: Path) -> None:
     graph = build_graph([part("p", static(*KEYS), tmp_path / "calls.txt")])
     computed, all_of_them = run(graph, ["parts/p"], KEYS), run(graph, ["parts/p"], KEYS)
@@ -131,6 +132,7 @@ def test_a_run_remains_for_one_partition_that_shows_it(home: Path, tmp_path: Pat
     assert page(graph)["parts/p"][1] == before["parts/p"][1] == set(KEYS)
 
 
+@pytest.mark.long
 def test_a_deletion_that_was_interrupted_is_gone_on_with(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain()
     computed, old, latest = (run(graph, ["toy/a", "toy/b"]) for _ in range(3))
@@ -147,6 +149,7 @@ def test_a_deletion_that_was_interrupted_is_gone_on_with(home: Path, monkeypatch
     assert left() == {computed, latest}
 
 
+@pytest.mark.long
 def test_a_backfill_under_way_counts_its_runs(home: Path) -> None:
     graph = chain()
     _, old, _ = (run(graph, ["toy/a", "toy/b"]) for _ in range(3))

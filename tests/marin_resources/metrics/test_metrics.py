@@ -143,6 +143,7 @@ def test_a_store_that_does_not_answer_is_counted_and_the_rest_is_given(
     assert ill['marin_runs{status="queued"}'] == 0
 
 
+@pytest.mark.long
 def test_a_store_that_is_slow_holds_no_scrape_up(
     instance: dg.DagsterInstance, gcs_bucket: BucketForTests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +181,7 @@ def test_daemons_and_sensors_have_ages(instance: dg.DagsterInstance, collector: 
     assert 0 <= age < 60
 
 
+@pytest.mark.long
 def test_the_command_serves_until_it_is_ended(instance: dg.DagsterInstance, prefix: Path) -> None:
     command = [sys.executable, "-m", "marin_assets.cli", "metrics", "--port", str(free_port())]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))

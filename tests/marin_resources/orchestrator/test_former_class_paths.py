@@ -43,6 +43,7 @@ def test_a_home_with_the_former_class_paths_opens(tmp_path: Path, monkeypatch: p
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["RetryingRunStorage", "RetryingEventLogStorage", "RetryingScheduleStorage"])
 def test_the_former_postgres_classes_are_todays(name: str) -> None:
     former = name.replace("Retrying", "Patient")

@@ -97,6 +97,7 @@ def test_a_killed_worker_is_followed_at_once_and_not_after_its_lease(orchestrato
     assert read_attempt(produced.observed.path, 2)["outcome"] == "success"
 
 
+@pytest.mark.long
 def test_a_deployment_that_is_gone_is_waited_for_by_name_and_then_followed(
     orchestrator: Orchestrator, told: Path
 ) -> None:

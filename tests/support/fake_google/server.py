@@ -96,7 +96,7 @@ def fake_google(folder: Path, world: World | None = None) -> Iterator[FakeGoogle
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     google.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, name="fake-google", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="fake-google", daemon=True)
     thread.start()
     try:
         yield google

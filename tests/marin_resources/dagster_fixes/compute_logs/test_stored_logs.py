@@ -326,6 +326,7 @@ def test_deleted_logs_are_gone_here_and_there(disk_or_gcs_prefix: str, here: Pat
     assert lines(manager, ["a-run-2", *KEY[1:]]) == ["one"]
 
 
+@pytest.mark.long
 def test_to_delete_a_log_while_the_bucket_is_away_is_a_line(
     gcs_bucket: BucketForTests, here: Path, away_shortly: None, caplog: pytest.LogCaptureFixture
 ) -> None:

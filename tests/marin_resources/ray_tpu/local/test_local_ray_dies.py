@@ -45,9 +45,8 @@ backend.shutdown()
 """
 
 
-@pytest.mark.parametrize(
-    "daemon", ["raylet", *(pytest.param(name, marks=pytest.mark.long) for name in ("RuntimeEnvAgent", "gcs_server"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("daemon", ["raylet", "RuntimeEnvAgent", "gcs_server"])
 def test_the_steps_of_a_run_whose_ray_dies_are_retried_in_another_ray(
     tmp_path: Path, prefix: Path, daemon: str
 ) -> None:

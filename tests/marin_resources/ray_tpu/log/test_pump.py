@@ -165,6 +165,7 @@ with redirect_output(path, secrets=["hf_secret"]):
     assert path.read_text() == "the lease was lost\n"
 
 
+@pytest.mark.long
 def test_a_daemon_that_holds_the_pipe_does_not_keep_the_attempt_from_its_end_and_is_in_the_log_later(
     path: Path,
 ) -> None:
@@ -214,6 +215,7 @@ with redirect_output(path, tee=True):
     assert seen[1:3] == [b"first\n", b"second\n"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reader", ["gone", "asleep"])
 def test_a_job_whose_output_nobody_takes_does_not_make_the_worker_wait(path: Path, reader: str) -> None:
     code = """

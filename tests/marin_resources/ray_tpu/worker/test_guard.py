@@ -153,6 +153,7 @@ def test_shards_on_ray_stop_with_the_worker_that_gave_them(
     require_that_the_taker_has_it(store, taker)
 
 
+@pytest.mark.long
 def test_a_worker_whose_store_does_not_answer_stops_before_another_may_take_over(
     told: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -175,6 +176,7 @@ def test_a_worker_whose_store_does_not_answer_stops_before_another_may_take_over
     require_that_the_taker_has_it(store, take_over(store))
 
 
+@pytest.mark.long
 def test_a_worker_whose_threads_cannot_run_is_stopped_before_another_may_take_over(
     gcs_prefix: str, told: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -171,6 +171,7 @@ def test_without_google_one_sentence(cluster: Marin, google: FakeGoogle, monkeyp
     assert "no answer" in err
 
 
+@pytest.mark.long
 def test_the_monitor_brings_slices_back_until_it_is_told_to_end(google: FakeGoogle, cluster: Marin) -> None:
     assert cluster("add-worker", "v4-8", *CLUSTER)[0] == 0
     command = [sys.executable, "-m", "marin_assets.cli", "cluster", "monitor", "us-central2", "--every", "1"]
