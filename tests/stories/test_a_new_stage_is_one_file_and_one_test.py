@@ -31,6 +31,7 @@ def test_it_takes_a_stage_and_a_test_and_an_experiment_that_uses_it(shown: dict[
     ]
 
 
+@pytest.mark.long
 def test_its_test_passes(checkout: Checkout) -> None:
     done = checkout.shell("python -m pytest -q tests/marin_assets/stages/transform/test_common_words.py")
     assert done.returncode == 0, done.stdout
