@@ -26,7 +26,7 @@ from marin_sensors.webhook.outbox import SentMessages
 from marin_sensors.webhook.reported import Reported
 
 LOOK_BACK_S = 3600.0
-"""Runs that ended longer before the last tick that sent everything are not looked at again."""
+"""Runs that ended longer before the last tick that sent everything are not read again."""
 TRIED_AGAIN_S = 300.0
 """Dagster's daemon launches a run again within seconds. One that it has not by then, it cannot."""
 PROBLEM = "A run failed"

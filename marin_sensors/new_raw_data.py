@@ -66,7 +66,7 @@ def new_raw_data(
     at_most      drops that one tick takes
     runs         "each": a run for each drop. "together": one for all that a tick takes, and while that is in progress
                  nothing is taken. For many small drops, as a run has a price of its own
-    recheck_s    seconds in which each drop that was taken is looked at once, for changes
+    recheck_s    seconds in which each drop that was taken is listed once, for changes
     start        whether it runs without being switched on. Its runs cost what the assets cost
 
     Raises PatternError for a path without `{drop}`, ValueError for no asset and for another `on_change` or `runs`.

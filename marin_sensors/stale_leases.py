@@ -95,7 +95,7 @@ def _looked(context: dg.SensorEvaluationContext, store: Store) -> dict[Output, O
             existing = store.partitions(output)
             done = store.done_partitions(output, existing)
             outputs += [output.at(partition) for partition in existing if partition not in done]
-        elif versions.get(key) != output.version:  # what a run here has completed is not looked at
+        elif versions.get(key) != output.version:  # what a run here has completed is not checked
             outputs.append(output)
     looked = store.look(outputs)
     return {output: seen for output, seen in looked.items() if state_of(seen) in (State.RUNNING, State.DEAD)}

@@ -2,7 +2,7 @@
 
 In:  nodes of a graph, and the store.   Out: the plan.   Written: markers and packs, which make the next plan faster.
 
-Few outputs are looked at one by one, with all files that a run reads. Many are looked at by their markers: then the
+Few outputs are read one by one, with all files that a run reads. Many are listed by their markers: then the
 plan shows a complete output as its marker records it, and the run looks at it when it reads it.
 """
 
@@ -33,7 +33,7 @@ from marin_resources.storage.paths import is_local
 from marin_resources.types.output import Observed, Output
 
 EXACT_UP_TO = 300
-"""Outputs that are looked at one by one. It takes some files of each."""
+"""Outputs that are read one by one. It takes some files of each."""
 
 
 def prepare_plan(
@@ -83,7 +83,7 @@ def plan_with_drift(
 
 
 def plan_again(graph: Graph, store: Store, nodes: Sequence[Node]) -> list[Planned]:
-    """The plan of a few nodes, each looked at, with drift and without the reasons of runs."""
+    """The plan of a few nodes, each read, with drift and without the reasons of runs."""
     return plan_with_drift(graph, store, nodes, CompleteOutputs(store.prefix), exact_up_to=len(graph) + len(nodes))
 
 
@@ -142,7 +142,7 @@ def _look(
 def _damage_ahead(
     store: Store, nodes: Sequence[Node], observed: Mapping[Output, Observed]
 ) -> dict[Node, Damage | None]:
-    """The damage that a run would meet, of the outputs that were looked at file by file."""
+    """The damage that a run would meet, of the outputs that were read file by file."""
     looked = [node for node in nodes if not observed[node.output].listed]
 
     def look_ahead(node: Node) -> Damage | None:

@@ -11,7 +11,7 @@ MAX_CHARACTERS = 600
 class State(enum.StrEnum):
     OK = "ok"
     WARNING = "warning"
-    """It works, and is likely not what is wanted, or it could not be looked at."""
+    """It works, and is likely not what is wanted, or it could not be checked."""
     WRONG = "wrong"
     """Steps fail, or are lost, until it is fixed."""
 

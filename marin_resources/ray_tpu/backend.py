@@ -93,7 +93,7 @@ def missing_requirements(
     """Return the missing requirements of the steps, by step name.
 
     `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,
-    and nodes and indexes are looked at only for the remaining steps.
+    and nodes and indexes are queried only for the remaining steps.
     """
     doubtful = [requirements for requirements in required if not backend.satisfies(requirements)]
     if not doubtful:

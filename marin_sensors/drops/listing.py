@@ -15,7 +15,7 @@ from marin_sensors.drops.pattern import DropPattern
 
 
 class Listing:
-    """One look at a place. A folder of a drop is listed when it is looked at; drops that are files, all at once."""
+    """One look at a place. A folder of a drop is listed when its turn comes; drops that are files, all at once."""
 
     def __init__(self, pattern: DropPattern) -> None:
         self._pattern = pattern

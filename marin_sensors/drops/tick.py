@@ -72,9 +72,9 @@ class Cursor:
 
     state: str = ""
     arriving_at: str = ""
-    """The drop that was looked at last, of those that are not taken."""
+    """The drop that was listed last, of those that are not taken."""
     taken_at: str = ""
-    """The drop that was looked at last, of those that are taken, in the sweep under way; empty: none is under way."""
+    """The drop that was listed last, of those that are taken, in the sweep under way; empty: none is under way."""
     swept_s: float = 0.0
     """When the last sweep began."""
 

@@ -1,4 +1,4 @@
-"""Buckets: made, looked at, changed, removed when they are empty."""
+"""Buckets: created, read, changed, removed when they are empty."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Resumable uploads: a session, chunks at its address, and an object after the last byte.
 
-Conditions are not looked at when the session begins, as GCS does not, but when it ends: an upload that began with
+Conditions are not checked when the session begins, as GCS does not, but when it ends: an upload that began with
 `ifGenerationMatch=0` and ends after somebody else has written the object is refused with 412. Of a chunk that is not
 the last, and of one whose connection broke, whole blocks of 256 KiB stay and the rest is forgotten.
 """

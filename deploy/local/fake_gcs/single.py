@@ -1,4 +1,4 @@
-"""One object: looked at, read, its fields changed, deleted."""
+"""One object: its metadata read, its content read, its fields changed, deleted."""
 
 from __future__ import annotations
 

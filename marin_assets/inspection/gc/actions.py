@@ -49,7 +49,7 @@ def collect(store: Store, proposals: Iterable[Proposal], terms: Terms) -> Iterat
 def purge_expired(store: Store, notes: Iterable[Collected], roots: Roots, now: datetime) -> Iterator[Done]:
     """Remove the data of each collected output whose grace time is over, and that is still not needed.
 
-    `roots` must have been looked at after the outputs were collected. An experiment that ran before does not count, as
+    `roots` must have been found after the outputs were collected. An experiment that ran before does not count, as
     whoever has collected the output knew it. Raises UnavailableError.
     """
 

@@ -57,7 +57,7 @@ class Proposals:
     proposed: tuple[Proposal, ...]
     """The cheapest to make again first, for each byte."""
     kept: Mapping[str, Reason]
-    """Path below the prefix -> why it is kept, of the others that were looked at."""
+    """Path below the prefix -> why it is kept, of the others that were examined."""
 
 
 def propose(stored: StoredOutputs, roots: Roots, choice: Choice, prices: PriceList, now: datetime) -> Proposals:

@@ -24,7 +24,7 @@ OPTIMIZER = "opt_state/"
 def require_arrays(path: str, tree: Any, *, below: str = "") -> None:
     """Raise TrainError unless the checkpoint at `path` has an array of the same shape for each one in a tree.
 
-    `below`: where the tree is in the checkpoint. A checkpoint of the older form, one folder an array, is not looked at.
+    `below`: where the tree is in the checkpoint. A checkpoint of the older form, one folder an array, is not read.
     """
     if not exists(join(path, "manifest.ocdbt")):
         return
