@@ -56,8 +56,9 @@ def budget(
     ui: str = "",
     every_s: int = 600,
     per_hour: int = 20,
+    start: bool = True,
 ) -> dg.SensorDefinition:
-    """A sensor named `name` on a budget. It reports, and so it runs.
+    """A sensor named `name` on a budget. It reports, and so it runs, unless `start` is False.
 
     every            the period in which the limits hold: a calendar "day", "week" (from Monday) or "month", UTC
     device_hours     pool -> hours of one GPU, or of one chip of a TPU: "gpu_H100" is the pool of gpu("H100"),
@@ -69,6 +70,7 @@ def budget(
     ui               the address of Dagster's UI, for links
     every_s          seconds between two ticks
     per_hour         posts in an hour at most
+    start            whether it runs without being switched on
 
     Raises ValueError for no limit, a limit or share that is no positive number, and another period.
     """
@@ -84,7 +86,7 @@ def budget(
     @dg.sensor(
         name=name,
         minimum_interval_seconds=every_s,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus.RUNNING if start else dg.DefaultSensorStatus.STOPPED,
         description=(
             f"Watches the budget of each {every}: {_described(limits)}. Posts to the webhook of {webhook_env} when "
             f"{' and '.join(f'{share:.0%}' for share in sorted(tell_at))} are spent."

@@ -1,5 +1,7 @@
 """The sensors, schedules and assets in `deployed/`. A file that does not import is left out with a sentence; no other.
 
+A file whose sensor is None has none in this deployment, such as one on clusters where no cluster is configured.
+
 An asset of such a file is not a step's: a schedule materializes it, such as a report."""
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import logging
 import pkgutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
 import dagster as dg
 
@@ -71,15 +74,21 @@ class _Own:
 
 
 def _load(name: str) -> _Own:
-    values = list(vars(importlib.import_module(f"{FOLDER}.{name}")).values())
+    module = importlib.import_module(f"{FOLDER}.{name}")
+    values = list(vars(module).values())
     own = _Own(
         sensors={value.name: value for value in values if isinstance(value, dg.SensorDefinition)},
         schedules={value.name: value for value in values if isinstance(value, dg.ScheduleDefinition)},
         assets={key: value for value in values if isinstance(value, dg.AssetsDefinition) for key in value.keys},
     )
-    if not own.names and not own.assets:
+    if not own.names and not own.assets and not _is_not_for_this_deployment(module):
         raise ValueError("it has no sensor, no schedule and no asset. Assign one to a name in it")
     return own
+
+
+def _is_not_for_this_deployment(module: ModuleType) -> bool:
+    """Whether a name of the file is None, in place of a sensor."""
+    return any(value is None and not name.startswith("_") for name, value in vars(module).items())
 
 
 def _names(keys: Collection[dg.AssetKey]) -> set[str]:

@@ -38,6 +38,8 @@ from marin_sensors.runs.in_progress import SENSOR, in_progress
 from marin_sensors.runs.partition_ranges import range_tags, ranges_of
 
 SETTLING_S = 600.0
+PREFIX = "{prefix}"
+"""At the beginning of a path: stands for the prefix of the outputs, as in the form of a step's `this_partition`."""
 BUDGET_S = 8.0
 """Seconds that a tick lists files: with what it does besides, a tick takes ten at most."""
 
@@ -58,6 +60,7 @@ def new_raw_data(
 ) -> dg.SensorDefinition:
     """A sensor named `name` on the drops at `path`, which has `{drop}` in it: see `DropPattern`.
 
+    path         "{prefix}/inbox/{drop}/*.gz" is a place under the prefix of the outputs
     partitions   the name of the dynamic set of the assets: a drop's name is added to it
     assets       keys of the assets that are materialized at the new partition
     complete     when a drop is complete; by default when it has not changed for ten minutes
@@ -112,6 +115,7 @@ def new_raw_data(
         is_busy = runs == "together" and in_progress(context.instance, SENSOR, name)
         now = replace(watch, waits="the run of earlier ones is in progress") if is_busy else watch
         try:
+            now = replace(now, pattern=_placed(watch.pattern))
             partition_keys = context.instance.get_dynamic_partitions(partitions)
             tick = look(now, memory, Cursor.parse(context.cursor), time.time(), partition_keys)
         except MarinError as error:
@@ -126,6 +130,13 @@ def new_raw_data(
         return run_requests.result_of(tick, tick.cursor.text(), partitions, keys, [*again, *requested])
 
     return sensor
+
+
+def _placed(pattern: DropPattern) -> DropPattern:
+    """The pattern with the prefix of this deployment in it. Raises SettingError and PatternError."""
+    if not pattern.path.startswith(PREFIX):
+        return pattern
+    return DropPattern(normalize_prefix(default_prefix()).rstrip("/") + pattern.path.removeprefix(PREFIX))
 
 
 def _runs_together(

@@ -67,7 +67,7 @@ def outdated(
 
     @dg.sensor(
         name=name,
-        asset_selection=dg.AssetSelection.all(),
+        asset_selection=dg.AssetSelection.tag(CHEAP, "true"),  # those that it makes: the UI marks them as automated
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING if start else dg.DefaultSensorStatus.STOPPED,
         description=(
@@ -118,7 +118,7 @@ def find_outdated(graph: Any, instance: dg.DagsterInstance, store: Store) -> lis
                     key=key,
                     output=output,
                     partitions=partitions,
-                    is_cheap=node.tags.get(CHEAP, "false") != "false",
+                    is_cheap=node.tags.get(CHEAP) == "true",
                     parents=frozenset(node.parent_keys),
                 )
             )

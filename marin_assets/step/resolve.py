@@ -47,7 +47,7 @@ def resolve(
         if isinstance(leaf, OutputName):
             return below(locate(node.output), leaf.name)
         if isinstance(leaf, PartitionName | WindowName):
-            return value_of(leaf, node.step.partitions, node.key or "")
+            return value_of(leaf, node.step.partitions, node.key or "", prefix)
         if isinstance(leaf, VersionedValue):
             return leaf.value
         if isinstance(leaf, MirroredValue):

@@ -36,6 +36,8 @@ KEY = "{partition}"
 """In a form: stands for the key of the partition."""
 DROP = "{drop}"
 """In a form: stands for the drop of raw data that the key names; of its revision "2026-01@2", "2026-01"."""
+PREFIX = "{prefix}"
+"""At the beginning of a form: stands for the prefix of the outputs. It enters the version as this text."""
 
 
 class ConfigError(InvalidInputError):
@@ -214,13 +216,19 @@ def output_path_of(step: StepMarker | InputName, name: str | None = None, *, par
 def this_partition(dimension: str | None = None, *, form: str = KEY, is_glob: bool = False) -> str:
     """The key of the partition that is computed; for a product, of the named dimension, or both as Dagster has them.
 
-    `form` is a text around the key, such as "s3://crawls/{partition}/wet". With {drop} in place of {partition}, a later
-    revision of a drop, "2026-01@2", is read where the drop is. The form enters the version. With `is_glob`, the letters
-    `*?[` of a key are escaped, as the function expands the text as a glob. Raises ConfigError.
+    `form` is a text around the key, such as "s3://crawls/{partition}/wet", or "{prefix}/inbox/{partition}" for a place
+    under the prefix. With {drop} in place of {partition}, a later revision of a drop, "2026-01@2", is read where the
+    drop is. The form enters the version, the prefix does not. With `is_glob`, the letters `*?[` of a key are escaped,
+    as the function expands the text as a glob. Raises ConfigError.
     """
     if not isinstance(form, str) or (KEY not in form and DROP not in form):
         raise ConfigError(
             f"this_partition(form={form!r}) has no {KEY} in it, expected one, such as 'drops/{KEY}', or {DROP}."
+        )
+    if PREFIX in form.removeprefix(f"{PREFIX}/"):
+        raise ConfigError(
+            f"this_partition(form={form!r}) has {PREFIX} in another place than the beginning, expected "
+            f"'{PREFIX}/inbox/{KEY}', for example."
         )
     return cast(str, PartitionName(dimension, form, is_glob))
 

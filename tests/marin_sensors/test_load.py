@@ -13,7 +13,7 @@ from toy_steps import toy
 
 from marin_assets.assets.assemble import assemble, graph_of
 from marin_assets.assets.factory import asset_key
-from marin_assets.catalog.experiments_folder import Experiments
+from marin_assets.catalog.experiments_folder import Experiments, load_experiments
 from marin_sensors.load import FOLDER, load_deployed
 from marin_sensors.queries.materialized import steps_of
 
@@ -47,15 +47,55 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_is_deployed_by_default() -> None:
     deployed = load_deployed()
     assert {sensor.name: sensor.default_status.value for sensor in deployed.sensors} == {
+        "budget": "STOPPED",
+        "new_deliveries": "STOPPED",
         "stale_leases": "RUNNING",
-        "orphaned_jobs": "STOPPED",
         "failures": "STOPPED",
         "outdated": "RUNNING",
         "waiting_logs": "RUNNING",
     }
-    assert (deployed.schedules, deployed.left_out) == ((), {})
-    definitions = assemble(Experiments({}, {}), deployed.sensors)
-    assert len(definitions.get_repository_def().sensor_defs) == 5, "also without an experiment"
+    assert {schedule.name: schedule.default_status.value for schedule in deployed.schedules} == {
+        "canary": "STOPPED",
+        "nightly_backfill": "STOPPED",
+        "weekly_report": "STOPPED",
+    }
+    assert deployed.left_out == {}
+    for instigator in (*deployed.sensors, *deployed.schedules):
+        assert len(instigator.description or "") > 40, f"the page of {instigator.name} explains it"
+    definitions = assemble(Experiments({}, {}), deployed.sensors, deployed.schedules, assets=deployed.assets)
+    assert len(definitions.get_repository_def().sensor_defs) == 6, "also without an experiment"
+
+
+def test_what_is_deployed_fits_the_experiments_and_marks_what_it_makes_alone() -> None:
+    experiments = load_experiments()
+    deployed = load_deployed()
+    repository = assemble(
+        experiments, deployed.sensors, deployed.schedules, assets=deployed.assets
+    ).get_repository_def()
+    graph = repository.asset_graph
+    marked = {
+        key.to_user_string()
+        for sensor in repository.sensor_defs
+        if sensor.asset_selection is not None
+        for key in sensor.asset_selection.resolve(graph)
+    }
+    assert marked == {"deliveries/raw", "deliveries/documents", "deliveries/tokenized"}
+    sets = {graph.get(dg.AssetKey(name.split("/"))).partitions_def for name in marked}
+    assert sets == {dg.DynamicPartitionsDefinition(name="deliveries")}
+
+
+def test_what_concerns_clusters_is_deployed_where_one_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARIN_CLUSTER", "http://127.0.0.1:8265")
+    monkeypatch.delitem(sys.modules, f"{FOLDER}.orphans", raising=False)
+    [orphans] = [sensor for sensor in load_deployed().sensors if sensor.name == "orphaned_jobs"]
+    assert orphans.default_status is dg.DefaultSensorStatus.RUNNING
+    monkeypatch.delitem(sys.modules, f"{FOLDER}.orphans")
+
+
+def test_a_file_may_have_no_sensor_in_this_deployment(folder: Path) -> None:
+    (folder / "elsewhere.py").write_text("import os\n\nours = None\n")
+    deployed = load_deployed()
+    assert (deployed.sensors, deployed.left_out) == ((), {})
 
 
 def test_each_file_adds_its_own_and_a_broken_one_takes_nothing_else_away(folder: Path) -> None:

@@ -101,7 +101,8 @@ def ticking(place: str, clock: Clock) -> Iterator[Callable[..., Ticking]]:
 
         def make(pattern: str = "{drop}/*.gz", keys: Sequence[str] = (), **options: Any) -> Ticking:
             instance.add_dynamic_partitions("drops", keys)
-            sensor = new_raw_data("watch", join(place, pattern), partitions="drops", assets=["drops/raw"], **options)
+            path = pattern if pattern.startswith("{prefix}") else join(place, pattern)
+            sensor = new_raw_data("watch", path, partitions="drops", assets=["drops/raw"], **options)
             return Ticking(sensor, instance)
 
         yield make
@@ -310,6 +311,17 @@ def test_a_place_that_is_not_there_is_said_to_be_so(ticking: Callable[..., Ticki
         assert "notes.txt' is no folder" in beside.said
     drop(place, "x.gz")
     assert tick() == ["x"]
+
+
+def test_a_place_under_the_prefix_is_that_of_the_deployment(
+    ticking: Callable[..., Ticking], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tick = ticking("{prefix}/inbox/{drop}/*.gz", complete=Settled(0))
+    drop(join(place, "other"), "inbox/a/1.gz")
+    assert tick() == []
+    assert "/inbox/{drop}/*.gz', does not exist: " in tick.said
+    monkeypatch.setenv("MARIN_PREFIX", join(place, "other"))
+    assert tick() == ["a"]
 
 
 def test_at_most_so_many_are_taken_in_one_tick_and_none_is_forgotten(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -27,7 +25,6 @@ from marin_sensors import orphaned_jobs as sensor_file
 from marin_sensors.orphaned_jobs import orphaned_jobs
 from marin_sensors.queries import orphans
 
-ROOT = Path(__file__).parents[2]
 WELL = "1 unfinished job, none without a waiting run"
 
 
@@ -225,8 +222,8 @@ def test_without_a_cluster_there_is_nothing_to_look_at(
 
 
 @pytest.mark.parametrize(("address", "status"), [("http://127.0.0.1:8265", "RUNNING"), ("", "STOPPED")])
-def test_it_is_on_by_itself_where_there_is_a_cluster(address: str, status: str) -> None:
-    code = "from marin_sensors.deployed.orphans import orphans as it; print(it.name, it.default_status.value)"
-    env = {**os.environ, "MARIN_CLUSTER": address}
-    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["orphaned_jobs", status]
+def test_it_is_on_by_itself_where_there_is_a_cluster(
+    address: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARIN_CLUSTER", address)
+    assert orphaned_jobs().default_status.value == status

@@ -8,7 +8,7 @@ from typing import Any
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.partitions.windows import TimePartitions
-from marin_assets.step.values import DROP, KEY, ConfigError, PartitionName, WindowName
+from marin_assets.step.values import DROP, KEY, PREFIX, ConfigError, PartitionName, WindowName
 from marin_resources.types.partition_key import revision_of, segment_of
 
 
@@ -33,30 +33,31 @@ def at_key(name: str | None, key: str | None) -> str | None:
     return name.replace(DROP, segment_of(revision_of(key)[0])).replace(KEY, segment_of(key))
 
 
-def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, key: str) -> Any:
-    """The key, or the start and the end of its window in ISO 8601."""
+def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, key: str, prefix: str) -> Any:
+    """The key, or the start and the end of its window in ISO 8601. `prefix`: of the outputs."""
     own_set = _set_of(leaf, partitions, "The config")
     if leaf.dimension is not None:
         assert isinstance(partitions, ProductPartitions)
         key = partitions.split(key)[leaf.dimension]
     if isinstance(leaf, PartitionName):
-        return _filled(leaf, key)
+        return _filled(leaf, key, prefix)
     assert isinstance(own_set, TimePartitions)
     start, end = own_set.window(key)
     return start.isoformat(), end.isoformat()
 
 
-def _filled(leaf: PartitionName, key: str) -> str:
+def _filled(leaf: PartitionName, key: str, prefix: str) -> str:
     """The form with the key in it. Raises ConfigError for a key that leaves the place that the form gives it."""
     if leaf.form != KEY and not {".", ".."}.isdisjoint(key.split("/")):
         raise ConfigError(
             f"The partition key {key!r} has a folder '.' or '..' in it, so {leaf.form!r} would be the place of another "
             "partition. Rename the key."
         )
-    drop = revision_of(key)[0]
+    drop, form = revision_of(key)[0], leaf.form
     if leaf.is_glob:
-        drop, key = glob.escape(drop), glob.escape(key)
-    return key.join(part.replace(DROP, drop) for part in leaf.form.split(KEY))
+        drop, key, prefix = glob.escape(drop), glob.escape(key), glob.escape(prefix)
+    place = prefix.rstrip("/") if form.startswith(PREFIX) else ""
+    return place + key.join(part.replace(DROP, drop) for part in form.removeprefix(PREFIX).split(KEY))
 
 
 def _set_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> Partitions:

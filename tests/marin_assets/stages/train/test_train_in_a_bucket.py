@@ -28,11 +28,16 @@ pytestmark = pytest.mark.filterwarnings("default")  # warnings of Levanter and i
 STEPS, KILLED_AT = 12, 10
 TINY = LlamaSpec(max_seq_len=32, hidden_dim=32, intermediate_dim=64, num_layers=1, num_heads=1)
 
-KILLED = f"""
-import json, os, signal, sys
-from marin_assets.stages.train.metrics.metrics import MetricsFile
+TRAIN = """
+import json, sys
 from marin_assets.stages.train.train_lm import train_lm
 from marin_resources.wire.config_json import decode
+
+print(json.dumps(train_lm(decode(json.loads(sys.argv[1])))))
+"""
+KILLED = f"""
+import os, signal
+from marin_assets.stages.train.metrics.metrics import MetricsFile
 
 def add(self, step, metrics, as_it_is=MetricsFile.add):
     if step == {KILLED_AT}:
@@ -40,8 +45,7 @@ def add(self, step, metrics, as_it_is=MetricsFile.add):
     as_it_is(self, step, metrics)
 
 MetricsFile.add = add
-train_lm(decode(json.loads(sys.argv[1])))
-"""
+{TRAIN}"""
 
 
 def config_of(inputs: Any, output: str, **changes: Any) -> TrainLmConfig:
@@ -58,6 +62,23 @@ def config_of(inputs: Any, output: str, **changes: Any) -> TrainLmConfig:
         "compilation_cache_dir": f"{inputs.tokenizer_path}/../jax",
     }
     return unwrap_versioned_value(TrainLmConfig(**{**settings, **changes}))
+
+
+def train_in_a_process(program: str, config: TrainLmConfig) -> subprocess.CompletedProcess[str]:
+    """Train as a worker does, in a process that ends with the training.
+
+    XLA leaves the unwinder records of code that it has unmapped: after half an hour of trainings in one process, an
+    exception of its own ended the process in libgcc (jaxlib 0.10.2, libgcc 12).
+    """
+    arguments = [sys.executable, "-c", program, json.dumps(encode(config))]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=800, check=False)
+
+
+def result_of(config: TrainLmConfig) -> dict[str, Any]:
+    trained = train_in_a_process(TRAIN, config)
+    assert trained.returncode == 0, trained.stderr[-2000:]
+    result: dict[str, Any] = json.loads(trained.stdout.splitlines()[-1])
+    return result
 
 
 @pytest.fixture
@@ -86,13 +107,12 @@ def test_a_cache_in_another_region_is_trained_on(
 def test_a_run_killed_in_a_bucket_resumes_to_the_numbers_of_a_run_on_a_disk(
     inputs: Any, inputs_in_a_bucket: Any, gcs_prefix: str, tmp_path: Path
 ) -> None:
-    on_disk = train_lm(config_of(inputs, str(tmp_path / "straight")))
+    on_disk = result_of(config_of(inputs, str(tmp_path / "straight")))
     cache = f"{inputs.tokenizer_path}/../jax"
     config = config_of(inputs_in_a_bucket, join(gcs_prefix, "killed"), compilation_cache_dir=cache)
-    arguments = [sys.executable, "-c", KILLED, json.dumps(encode(config))]
-    killed = subprocess.run(arguments, capture_output=True, text=True, timeout=800, check=False)
+    killed = train_in_a_process(KILLED, config)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
-    resumed = train_lm(config)
+    resumed = result_of(config)
     assert resumed["resumed_from_step"] in (4, 8)
     same = ("loss_start", "loss_end", "train_loss_end", "steps", "parameters")
     assert {name: resumed[name] for name in same} == {name: on_disk[name] for name in same}

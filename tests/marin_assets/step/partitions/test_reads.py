@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.partitions.products import product
 from marin_assets.step.partitions.reads import partitions_of
 from marin_assets.step.partitions.sets import Partitions, dynamic, static
+from marin_assets.step.partitions.this_partition import value_of
 from marin_assets.step.partitions.windows import daily, hourly, monthly, weekly
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
@@ -133,6 +135,18 @@ def test_the_config_has_the_key_and_its_window() -> None:
     window = ("2026-01-02T00:00:00+00:00", "2026-01-03T00:00:00+00:00")
     assert read_at(step("a", both, x=this_window("day")), "2026-01-02|de")[0] == window
     assert read_at(step("a", daily("2026-01-01"), x=this_window()), "2026-01-02")[0] == window
+
+
+def test_a_form_may_be_a_place_under_the_prefix_which_is_in_no_version() -> None:
+    form = this_partition(form="{prefix}/inbox/{drop}/{partition}-*.gz", is_glob=True)
+    inbox = step("a", DROPS, x=form)
+    assert read_at(inbox, "a@2")[0] == "/p/inbox/a/a@2-*.gz"
+    assert value_of(inbox.config.x, DROPS, "[1]", "/data[2]/") == "/data[[]2]/inbox/[[]1]/[[]1]-*.gz"
+    assert json.loads(node_of(inbox).version.text)["config"] == {
+        "x": "PARTITION {prefix}/inbox/{drop}/{partition}-*.gz"
+    }
+    with pytest.raises(ConfigError, match=r"in another place than the beginning, expected '.prefix./inbox"):
+        this_partition(form="gs://raw/{prefix}/{partition}")
 
 
 @pytest.mark.parametrize("key", ["../b", "a/../../b", "./a"])
