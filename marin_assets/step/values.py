@@ -52,7 +52,19 @@ def require_inside(path: Any, owner: str) -> None:
         )
 
 
-class StepMarker:
+class _NoText:
+    """A value that stands for another one, and is no part of a text: f"{output_path_of(a)}/x" would lose the input."""
+
+    def __format__(self, spec: str) -> str:
+        """Raise ConfigError: the text would neither be a path nor make the step an input. {value!r} shows it."""
+        raise ConfigError(
+            f"{self!r} is formatted into a text, where it would be lost: its value is not known yet. Write "
+            "output_path_of(step, 'x') for a path below an output, this_output_path('x') for one below the step's own, "
+            "this_partition(form='…{partition}…') for a text with the key; or wrap the whole text in versioned()."
+        )
+
+
+class StepMarker(_NoText):
     """Base class of Step: it lets this module recognise a step without importing it."""
 
     name: str
@@ -60,12 +72,12 @@ class StepMarker:
     """A set of partitions, or None."""
 
 
-class Placeholder:
+class Placeholder(_NoText):
     """Base class of what stands for a value that is known only when the output is located."""
 
 
 @dataclass(frozen=True)
-class VersionedValue(Generic[T]):
+class VersionedValue(_NoText, Generic[T]):
     """A value that enters the version of its step."""
 
     value: T

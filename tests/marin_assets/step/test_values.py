@@ -53,6 +53,17 @@ def test_versioned_refuses_a_path(path: Any) -> None:
         versioned(path)
 
 
+@pytest.mark.parametrize(
+    "value", [DATA, output_path_of(DATA), THIS_OUTPUT_PATH, mirrored("raw/x"), versioned(5)], ids=repr
+)
+def test_no_text_is_made_of_what_is_not_known_yet(value: Any) -> None:
+    for lost in (lambda: f"{value}/x", lambda: f"{value:>9}", lambda: "{}/x".format(value)):  # noqa: UP032
+        with pytest.raises(ConfigError) as caught:
+            lost()
+        assert str(caught.value).startswith(f"{value!r} is formatted into a text, where it would be lost")
+    assert f"{value!r}" == repr(value) == str(value), "print() shows it"
+
+
 def test_ensure_versioned_leaves_a_versioned_value_as_it_is() -> None:
     assert ensure_versioned(versioned(1)) == ensure_versioned(1) == VersionedValue(1)
 
