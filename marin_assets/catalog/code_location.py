@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from marin_assets.catalog.experiments_folder import Experiments, load_experiments
@@ -35,5 +36,7 @@ def _nodes_of(loaded: Experiments, graph: Graph, experiment: str) -> list[Node]:
     if experiment in loaded.left_out:
         raise ConfigError(loaded.left_out[experiment])
     if experiment not in loaded.steps:
-        raise ConfigError(f"There is no experiment {experiment!r}, expected one of {', '.join(sorted(loaded.steps))}.")
+        near = difflib.get_close_matches(experiment, loaded.steps, n=1)
+        meant = f"Did you mean {near[0]!r}?" if near else f"Expected one of {', '.join(sorted(loaded.steps))}."
+        raise ConfigError(f"There is no experiment {experiment!r}. {meant}")
     return [graph[node.step] for node in build_graph(loaded.steps[experiment])]

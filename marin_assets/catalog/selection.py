@@ -18,8 +18,9 @@ loaded: that takes a second.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from marin_assets.catalog.asset_key import group_of, key_of
@@ -27,7 +28,10 @@ from marin_assets.catalog.description import kinds_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 
-SHOWN_NAMES = 20
+SHOWN_NAMES = 5
+"""A graph of at most so many steps is listed."""
+NEAR, CUTOFF = 3, 0.75
+"""Names that are proposed for a text that selects nothing, and how alike they are at least: a ratio of difflib."""
 TOKEN = re.compile(
     r"""\s*(?:
         (?P<attribute>[a-z]+):(?P<value>(?:"[^"]*"|[^\s()+"=]+)(?:=(?:"[^"]*"|[^\s()+"=]+))?)
@@ -68,7 +72,7 @@ def select_names(graph: Graph, patterns: Sequence[str], option: str) -> list[Nod
 def _evaluate(graph: Graph, nodes: list[Node], text: str) -> set[Node]:
     selected = _Parser(graph, nodes, text).parse()
     if not selected:
-        raise _nothing(f"The selection {text!r}", nodes)
+        raise _nothing("The selection", text, nodes)
     return selected
 
 
@@ -180,7 +184,7 @@ def _named(nodes: list[Node], pattern: str, option: str) -> set[Node]:
     except re.error as error:
         raise ConfigError(f"{option} {pattern!r} is not a pattern ({error}). Give part of a name.") from None
     if not matching:
-        raise _nothing(f"{option} {pattern!r}", nodes)
+        raise _nothing(option, pattern, nodes)
     return matching
 
 
@@ -193,12 +197,27 @@ def _upstream(nodes: Iterable[Node], layers: int | None = None) -> set[Node]:
     return reached
 
 
-def _nothing(subject: str, nodes: Iterable[Node]) -> ConfigError:
+def _nothing(option: str, text: str, nodes: Iterable[Node]) -> ConfigError:
+    """The error of a text that selects none of the nodes: it proposes the near names, else the few or how to list."""
     names = sorted(node.name for node in nodes)
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ConfigError(
-        f"{subject} finds none of the steps {', '.join(names[:SHOWN_NAMES])}{more}. Give part of a name."
-    )
+    if near := _near(text, names, {"/".join(key_of(node)): node.name for node in nodes}):
+        proposed = f"finds none of the steps. Did you mean {' or '.join(map(repr, near))}?"
+    elif len(names) <= SHOWN_NAMES:
+        proposed = f"finds none of the steps {', '.join(names)}. Give part of a name."
+    else:
+        proposed = f"finds none of the steps. Give part of a name: `marin list` prints all {len(names)}."
+    return ConfigError(f"{option} {text!r} {proposed}")
+
+
+def _near(text: str, names: Sequence[str], name_by_key: Mapping[str, str]) -> list[str]:
+    """The names of the steps that somebody may have meant: by name, by asset key, else by a segment of the name."""
+    typed = re.sub(r'^\w+:|["+*]', "", text)
+    whole = [*names, *name_by_key]
+    segments = list(dict.fromkeys(segment for name in names for segment in name.split("/")))
+    near: list[str] = []
+    for candidates, number in ((whole, NEAR), (segments, 1)) if "/" in typed else ((segments, 1), (whole, NEAR)):
+        near = near or difflib.get_close_matches(typed, candidates, n=number, cutoff=CUTOFF)
+    return list(dict.fromkeys(name_by_key.get(name, name) for name in near))
 
 
 def _roots(nodes: set[Node]) -> set[Node]:

@@ -39,7 +39,7 @@ class OptionParser(argparse.ArgumentParser):
         if self.takes_command and "--" in own:
             split = own.index("--")
             own, command = own[:split], own[split + 1 :]
-        options = self.parse_intermixed_args(own)
+        options = _with_script(self.parse_intermixed_args(own))
         if self.takes_command:
             options.command = command
         return options
@@ -47,6 +47,14 @@ class OptionParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise OptionError instead of printing the usage and exiting."""
         raise OptionError(f"{self.prog}: {message}. See '{self.prog} --help'.")
+
+
+def _with_script(options: argparse.Namespace) -> argparse.Namespace:
+    """The options with a selection's first word as --script, if it is a script: `marin status my_experiment.py`."""
+    selection = getattr(options, "selection", None)
+    if selection and selection[0].endswith(".py") and getattr(options, "script", "") is None:
+        options.script, options.selection = selection[0], selection[1:]
+    return options
 
 
 def share(text: str) -> float:

@@ -71,8 +71,11 @@ def test_an_experiment_that_was_left_out_says_why(experiment: str, tmp_path) -> 
         ("data model", "cannot be parsed at 'model'"),
         ("+2data", r"cannot be parsed at '\+2': write 2\+ before a step"),
         ("colour:red", "cannot be parsed at 'colour:', expected key:, group:, kind:, owner:, tag:"),
-        ("daat", "'daat' finds none of the steps toy/data, toy/database, toy/model, toy/tokens"),
-        ('key:"toy/daat"', "finds none of the steps"),
+        ("daat", r"'daat' finds none of the steps\. Did you mean 'data'\?"),
+        ("toy/tokesn", r"'toy/tokesn' finds none of the steps\. Did you mean 'toy/tokens'\?"),
+        ("+tyo/modle", r"'tyo/modle' finds none of the steps\. Did you mean 'toy/model'\?"),
+        ('key:"toy/daat"', r"finds none of the steps\. Did you mean 'toy/data'\?"),
+        ("elsewhere", "'elsewhere' finds none of the steps toy/data, toy/database, toy/model, toy/tokens"),
         ("data[", "'data\\[' is not a pattern"),
     ],
 )
@@ -104,6 +107,15 @@ def test_dagster_selects_the_same_assets(experiment: str) -> None:
         ours = {key_of(node) for node in select_nodes([selection], None)[1]}
         theirs = {tuple(key.path) for key in dg.AssetSelection.from_string(selection).resolve(assets)}
         assert ours == theirs, selection
+
+
+def test_a_typo_in_a_large_graph_prints_no_wall() -> None:
+    graph = build_graph([part(f"tokenized/web{i}") for i in range(300)] + [part("checkpoints/web")])
+    for typo, meant in (("chekpoints/web", "checkpoints/web"), ("web/checkpiont", "checkpoints/web")):
+        with pytest.raises(ConfigError, match=rf"finds none of the steps\. Did you mean '{meant}'"):
+            select(graph, [typo])
+    with pytest.raises(ConfigError, match=r"finds none of the steps\. .* `marin list` prints all 301"):
+        select(graph, ["elsewhere"])
 
 
 def test_a_whole_asset_key_is_that_step_and_a_name_comes_first() -> None:

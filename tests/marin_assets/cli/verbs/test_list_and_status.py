@@ -147,6 +147,14 @@ def test_a_script_gives_its_steps_and_computes_nothing(marin: Marin, script: str
     assert not list(prefix.glob("raw/*"))
 
 
+def test_the_first_word_may_be_a_script_as_for_plan_and_run(marin: Marin, script: str) -> None:
+    for verb in ("list", "status", "tree"):
+        assert marin(verb, script) == marin(verb, "--script", script)
+        assert marin(verb, script, "raw/b") == marin(verb, "--script", script, "raw/b")
+    code, _, err = marin("status", f"{script.removesuffix('.py')}s.py")
+    assert (code, err.startswith("There is no script '")) == (2, True)
+
+
 def test_verify_takes_the_steps_of_a_script(marin: Marin, script: str, prefix: Path) -> None:
     code, _, err = marin("verify", "--script", script)
     assert (code, err) == (
