@@ -5,7 +5,7 @@ from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, 
 
 from typing import TYPE_CHECKING
 
-import marin_assets.run.ctrl_c  # noqa: F401 - first, as the other imports take the first second of a script
+import marin_assets.run.uncaught  # noqa: F401 - first, as the other imports take the first second of a script
 from marin_assets.run.entry_point import executor_main
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.partitions.products import product

@@ -45,7 +45,7 @@ def group_of(node: Node) -> str:
     In one group, no two names have the same label. Dagster takes letters, digits and "_" in a group's name.
     """
     subject = (node.step.key[0],) if node.step.key else _subject_and_label(node.name)[0]
-    return re.sub(r"\W", "_", "_".join(subject))
+    return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(subject))
 
 
 def selection_of(node: Node) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from marin_assets.catalog.error_line import line_of
 from marin_assets.catalog.validation import validate
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
@@ -61,7 +62,8 @@ def _clash(loaded: Mapping[str, tuple[Step, ...]]) -> Exception | None:
 
 
 def _leave_out(name: str, error: Exception, left_out: dict[str, str]) -> None:
-    left_out[name] = f"Experiment {name!r} is left out: {type(error).__name__}: {error}"
+    line = line_of(error.__traceback__)
+    left_out[name] = f"Experiment {name!r} is left out: {type(error).__name__}: {error}{line and f' ({line})'}"
     log.warning(left_out[name])
 
 

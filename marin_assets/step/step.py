@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.function_check import require_config_fits, require_function, require_types
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.placement import require_override
 from marin_assets.step.values import (
@@ -23,6 +24,8 @@ from marin_assets.step.values import (
 )
 from marin_resources.hardware.resources import Resources, cpu
 
+MOST_BYTES = 200
+"""The bytes of a segment of a step's name: a name in a file system has 255, and a version or a suffix follows."""
 _URL = re.compile(r"\s*(?:\w+::)*[A-Za-z][A-Za-z0-9+.-]*://[^/\s@:]*:(?P<password>[^/\s@]+)@")
 """A URL with user and password, also behind the protocols that fsspec chains. A token as the user is not found."""
 
@@ -85,13 +88,13 @@ class Step(StepMarker):
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        if not callable(self.fn):
-            raise ConfigError(f"Step {self.name!r} has fn={self.fn!r}, expected a function that takes the config.")
+        require_function(self.fn, self.name)
         if not dataclasses.is_dataclass(self.config) or isinstance(self.config, type):
             raise ConfigError(
                 f"Step {self.name!r} has config={self.config!r}, expected an instance of a dataclass. "
                 "Declare the config's fields in a @dataclass(frozen=True, kw_only=True)."
             )
+        require_config_fits(self.fn, self.config, self.name)
         if self.partitions is not None and not isinstance(self.partitions, Partitions):
             raise ConfigError(
                 f"Step {self.name!r} has partitions={self.partitions!r}, expected static(), dynamic(), hourly(), "
@@ -116,6 +119,7 @@ class Step(StepMarker):
         check = getattr(self.config, "check_step", None)
         if callable(check):
             check(self.name, self.resources)
+        require_types(self.config, self.name)
 
     def __truediv__(self, name: str) -> InputName:
         return self.cd(name)
@@ -147,6 +151,11 @@ def _check_name(name: object) -> None:
             raise ConfigError(
                 f"A step has the name {name!r}, in which {segment!r} is not a name. Expected segments joined by '/', "
                 "without spaces, wildcards, quotes or a leading dot."
+            )
+        if (size := len(segment.encode())) > MOST_BYTES:
+            raise ConfigError(
+                f"A step has the name {name[:40]!r}..., of which {segment[:20]!r}... is {size} bytes long, expected at "
+                f"most {MOST_BYTES}: a folder's name has 255, and the version is added. Shorten it."
             )
 
 

@@ -152,6 +152,12 @@ def test_op_names_are_different_for_different_names() -> None:
     assert len({op_name(name) for name in names}) == len(names)
 
 
+def test_a_name_of_any_letters_is_an_asset() -> None:
+    [built] = build_assets(build_graph([Step(name="raw/ünï-código", fn=toy_steps.make, config=ToyConfig())]))
+    [spec] = built.specs
+    assert (spec.key.path, spec.group_name) == (["ünï-código", "raw"], "_n__c_digo")
+
+
 def test_two_steps_of_one_key_are_refused() -> None:
     with pytest.raises(ConfigError, match="Steps 'toy/a' and 'toy/b' have the same asset key 'k'"):
         build_assets(build_graph([toy("a", key=("k",)), toy("b", key=("k",))]))
@@ -199,7 +205,7 @@ def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
     assert len(definitions.resolve_job_def("job").nodes_in_topological_order) == MAX_CHAIN
 
 
-MOST = 1.4
+MOST = 1.7
 LOADING = """
 import sys
 calls = 0
@@ -216,8 +222,8 @@ print((calls - of_dagster) / of_dagster, *sys.modules)
 
 
 def test_the_code_location_loads_about_as_fast_as_dagster_itself_and_nothing_heavy(tmp_path: Path) -> None:
-    """Of the calls of functions of Dagster's import, it makes 1.15 with 59 assets. Times of one second vary twofold;
-    calls do not."""
+    """Of the calls of functions of Dagster's import, it makes 1.6 with 67 assets, six sensors and three schedules. Times
+    vary twofold; calls do not."""
     done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, cwd=tmp_path)
     ratio, *modules = done.stdout.split()
     heavy = {"ray", "jax", "numpy", "pandas", "pyarrow", "levanter", "transformers", "torch", "datasets", "lm_eval"}

@@ -93,6 +93,108 @@ def test_ctrl_c_while_a_script_imports_is_one_line(tmp_path: Path) -> None:
     assert ended.stderr.startswith("Traceback (most recent call last):")
 
 
+MISTAKEN = """from dataclasses import dataclass
+from functools import partial
+
+import ray
+
+from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, output_path_of, versioned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    count: int = versioned(1)
+    share: float | None = None
+    output_path: str = THIS_OUTPUT_PATH
+
+
+@dataclass(frozen=True, kw_only=True)
+class Other:
+    output_path: str = THIS_OUTPUT_PATH
+
+
+def make(config: Config) -> None: ...
+def make_more(config: Config, more: int) -> None: ...
+def make_nothing() -> None: ...
+def from_any(path, config): ...
+
+
+step = Step(name="raw/a", fn=make, config=Config(share=1))
+wrong = {}
+executor_main([wrong])
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (
+            "Step(name='raw/b', fn=lambda config: None, config=Config())",
+            "Step 'raw/b' has a lambda, which no worker can",
+        ),
+        (
+            "Step(name='raw/b', fn=partial(make_more, more=1), config=Config())",
+            "Step 'raw/b' has a partial of make_more,",
+        ),
+        (
+            "Step(name='raw/b', fn=ray.remote(make), config=Config())",
+            "Step 'raw/b' has a remote function of Ray, expected",
+        ),
+        (
+            "Step(name='raw/b', fn=make_more, config=Config())",
+            "has the function make_more(config: __main__.Config, more",
+        ),
+        (
+            "Step(name='raw/b', fn=make_nothing, config=Config())",
+            "has the function make_nothing() -> None, expected one",
+        ),
+        (
+            "Step(name='raw/b', fn=make(Config()), config=Config())",
+            "Step 'raw/b' has fn=None, expected a function that",
+        ),
+        (
+            "Step(name='raw/b', fn=make, config=Other())",
+            "has a config of Other, and its function make takes Config. Pass",
+        ),
+        (
+            "Step(name='raw/b', fn=make, config=Config)",
+            "Step 'raw/b' has config=<class '__main__.Config'>, expected an",
+        ),
+        (
+            "Step(name='raw/b', fn=make, config=Config(count='5'))",
+            "config.count is '5', a str, expected int, as its annot",
+        ),
+        (
+            "Step(name='raw/b', fn=make, config=Config(count=versioned(.5)))",
+            "config.count is 0.5, a float, expected int,",
+        ),
+        (
+            "Step(name='raw/b', fn=make, config=Config(share='x'))",
+            "config.share is 'x', a str, expected float | None, as",
+        ),
+        (
+            "Step(name='raw/' + 'b' * 300, fn=make, config=Config())",
+            "is 300 bytes long, expected at most 200: a folder's",
+        ),
+        (
+            "Step(name='raw/b', fn=make, config=Config(output_path=f'{step}/x'))",
+            "Step('raw/a') is formatted into a text",
+        ),
+    ],
+)
+def test_a_step_that_cannot_be_is_its_line_and_one_sentence(tmp_path: Path, wrong: str, sentence: str) -> None:
+    script = tmp_path / "my_experiment.py"
+    script.write_text(MISTAKEN.format(wrong))
+    ended = subprocess.run(
+        [sys.executable, str(script), "--dry-run"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    line = MISTAKEN.splitlines().index("wrong = {}") + 1
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"{script}:{line}: ")
+    assert sentence in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_a_script_without_a_guard_runs_nothing_when_it_is_imported(
     run_script: Callable[..., tuple[int, str]], prefix: Path
 ) -> None:
