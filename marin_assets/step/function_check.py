@@ -82,12 +82,18 @@ def _mismatches(config: Any, above: str) -> Iterator[tuple[str, str, Any]]:
         value = value.value if isinstance(value, VersionedValue) else value
         annotation = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
         names = [name.strip() for name in annotation.split("|")]
-        if isinstance(value, Placeholder | StepMarker):
+        if _has_path(value):
             continue
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             yield from _mismatches(value, f"{above}{field.name}.")
         elif all(name in SIMPLE for name in names) and not any(isinstance(value, SIMPLE[name]) for name in names):
             yield f"{above}{field.name}", annotation, value
+
+
+def _has_path(value: Any) -> bool:
+    """Whether it is a path that is known later, or a collection with one."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, Placeholder | StepMarker) or any(map(_has_path, parts))
 
 
 def _name(fn: Any) -> str:
