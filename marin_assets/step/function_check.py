@@ -91,9 +91,9 @@ def _mismatches(config: Any, above: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _has_path(value: Any) -> bool:
-    """Whether it is a path that is known later, or a collection with one."""
+    """Whether it is a path that is known later, or a list or a dict of some."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return isinstance(value, Placeholder | StepMarker) or any(map(_has_path, parts))
+    return any(isinstance(part, Placeholder | StepMarker) for part in (value, *parts))
 
 
 def _name(fn: Any) -> str:
