@@ -29,7 +29,7 @@ from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
 
 SHOWN_NAMES = 5
-"""A graph of at most so many steps is listed."""
+"""The largest number of steps that an error lists by name."""
 NEAR, CUTOFF = 3, 0.75
 """Names that are proposed for a text that selects nothing, and how alike they are at least: a ratio of difflib."""
 TOKEN = re.compile(
