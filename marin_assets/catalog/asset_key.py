@@ -1,12 +1,13 @@
-"""A step's name to its asset key and group: the subject first, the kind of output last.
+"""A step's name to its asset key and group: the subject first, then the kind of output, then what tells them apart.
 
-"tokenized/fineweb"             group fineweb, key fineweb/tokenized
-"attributes/fineweb/quality"    group fineweb, key fineweb/attributes/quality
-"hello_world/stats"             group hello_world, key hello_world/stats
+"tokenized/fineweb"             group fineweb, key fineweb/tokenized, label tokenized
+"attributes/fineweb/quality"    group fineweb, key fineweb/attributes/quality, label quality
+"checkpoints/sweep/lr=0.001"    group sweep, key sweep/checkpoints/lr=0.001, label lr=0.001
+"hello_world/stats"             group hello_world, key hello_world/stats, label stats
 
 A bucket is browsed by kind, so a name starts with it. A box in Dagster's lineage shows the last segment of the key
-and nothing else, so there the kind is last. The key depends on the name alone, never on the experiments that are
-loaded: a step that several share is one asset.
+and nothing else, so there the kind is last, or the point of a sweep. All points of a sweep are one group. The key
+depends on the name alone, never on the experiments that are loaded: a step that several share is one asset.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ import re
 
 from marin_assets.step.graph import Node
 
-ATTRIBUTES = "attributes"
 OUTPUT_KINDS = frozenset(
     {
-        *("raw", "documents", ATTRIBUTES, "clusters", "examples", "classifiers", "selected", "consolidated"),
+        *("raw", "documents", "attributes", "clusters", "examples", "classifiers", "selected", "consolidated"),
         *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation"),
         *("generated", "report", "snapshots", "checkpoint_evaluation", "comparisons", "perplexity", "losses"),
         *("samples", "labels", "datashop", "uploads"),
@@ -35,29 +35,17 @@ def key_of(node: Node) -> tuple[str, ...]:
     """The segments of the asset's key: the step's own, or its name's with the kind of output behind the subject."""
     if node.step.key:
         return tuple(node.step.key)
-    subject, label = _subject_and_label(node.name)
-    return (*subject, *label)
+    first, *rest = node.name.split("/")
+    if first not in OUTPUT_KINDS or not rest:
+        return (first, *rest)
+    return (rest[0], first, *rest[1:])
 
 
 def group_of(node: Node) -> str:
-    """The asset's group: the subject of the step's name, or the first segment of the step's own key.
-
-    In one group, no two names have the same label. Dagster takes letters, digits and "_" in a group's name.
-    """
-    subject = (node.step.key[0],) if node.step.key else _subject_and_label(node.name)[0]
-    return re.sub(r"[^A-Za-z0-9_]", "_", "_".join(subject))
+    """The asset's group, the first segment of its key. Dagster takes letters, digits and "_" in a group's name."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", key_of(node)[0])
 
 
 def selection_of(node: Node) -> str:
     """The node's asset alone, in Dagster's selection syntax; with a "+" before it, all that it needs too."""
     return f'key:"{"/".join(key_of(node))}"'
-
-
-def _subject_and_label(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The subject of the output, and its label: the kind, and for an attribute the last segment, which names it."""
-    first, *rest = name.split("/")
-    if first not in OUTPUT_KINDS or not rest:
-        return (first,), tuple(rest)
-    if first == ATTRIBUTES and len(rest) > 1:
-        return tuple(rest[:-1]), (first, rest[-1])
-    return tuple(rest), (first,)

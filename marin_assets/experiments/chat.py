@@ -163,22 +163,22 @@ def data_steps(name: str, size: Scale, sources: Mapping[str, str] | None) -> dic
     rows: dict[str, Step | InputName]
     if sources is None:
         text = default_python_text("recipes", vocab_size=size.vocab_size, validation_fraction=size.validation_fraction)
-        docstrings, tokenizer = default_docstring_chats(f"{name}-questions"), text.tokenizer
+        docstrings, tokenizer = default_docstring_chats(f"{name}/questions"), text.tokenizer
         rows = {"documents": text.documents, "prose": text.prose}
         rows |= {kind: output_path_of(docstrings, kind) for kind in ("chats", "preferences")}
     else:
-        rows = {kind: default_download(f"{name}-{kind}", sources[kind]) for kind in SOURCES}
+        rows = {kind: default_download(f"{name}/{kind}", sources[kind]) for kind in SOURCES}
         tokenizer = default_tokenizer(
             name, rows["documents"], vocab_size=size.vocab_size, validation_fraction=size.validation_fraction
         )
     by_label = {"tokenizer": tokenizer}
     for kind in ("documents", "prose"):
         by_label[kind] = default_tokenize(
-            f"{name}-{kind}", rows[kind], tokenizer, validation_fraction=size.validation_fraction
+            f"{name}/{kind}-tokens", rows[kind], tokenizer, validation_fraction=size.validation_fraction
         )
     for kind, tokenize in (("chats", default_tokenize_chats), ("preferences", default_tokenize_preferences)):
         by_label[kind] = tokenize(
-            f"{name}-{kind}",
+            f"{name}/{kind}-tokens",
             rows[kind],
             tokenizer,
             adapter="openai" if kind == "chats" else "answers" if sources is None else "chats",
@@ -191,9 +191,9 @@ def data_steps(name: str, size: Scale, sources: Mapping[str, str] | None) -> dic
 
 def model_steps(name: str, data: Mapping[str, Step], size: Scale) -> dict[str, Step]:
     """Return the four trainings, each of which starts from the model of the one before."""
-    base = default_train(f"{name}-base", data["documents"], size.model, size.pretrain, resources=size.resources)
+    base = default_train(f"{name}/base", data["documents"], size.model, size.pretrain, resources=size.resources)
     annealed = default_anneal(
-        f"{name}-annealed",
+        f"{name}/annealed",
         base,
         lm_mixture_data_config(
             {"documents": data["documents"], "prose": data["prose"]},
@@ -204,7 +204,7 @@ def model_steps(name: str, data: Mapping[str, Step], size: Scale) -> dict[str, S
         resources=size.resources,
     )
     answering = default_sft(
-        f"{name}-answering",
+        f"{name}/answering",
         data["chats"],
         annealed,
         size.model,
@@ -215,7 +215,7 @@ def model_steps(name: str, data: Mapping[str, Step], size: Scale) -> dict[str, S
         expectations=[expect("loss_ratio", at_most=0.9)],
     )
     preferring = default_dpo(
-        f"{name}-preferring",
+        f"{name}/preferring",
         data["preferences"],
         answering,
         size.model,
@@ -245,7 +245,7 @@ def post_training(tokenizer: Step, size: Scale, kind: type[Config], *, steps: in
 def answers_of(name: str, label: str, model: Step) -> Step:
     """Return the step in which a model answers the questions, greedily, in the form of the template "plain"."""
     return Step(
-        name=f"generated/{name}-{label}",
+        name=f"generated/{name}/{label}-answers",
         fn=generate_text,
         config=GenerateTextConfig(
             model_path=output_path_of(model, "hf"),

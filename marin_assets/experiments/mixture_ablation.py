@@ -102,14 +102,14 @@ def steps(
         documents, tokenizer = {"prose": text.prose, "listings": text.listings}, text.tokenizer
     else:
         documents = {
-            set_name: default_download(f"{name}-{set_name}", sources[set_name]).as_input_name() for set_name in SETS
+            set_name: default_download(f"{name}/{set_name}", sources[set_name]).as_input_name() for set_name in SETS
         }
         tokenizer = default_tokenizer(
             name, documents["prose"], vocab_size=size.vocab_size, validation_fraction=size.validation_fraction
         )
     tokenized = {
         set_name: default_tokenize(
-            f"{name}-{set_name}", documents[set_name], tokenizer, validation_fraction=size.validation_fraction
+            f"{name}/{set_name}-tokens", documents[set_name], tokenizer, validation_fraction=size.validation_fraction
         )
         for set_name in SETS
     }

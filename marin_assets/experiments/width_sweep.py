@@ -112,7 +112,8 @@ def steps(
         )
     tokens = default_tokenize(name, read, tokenizer, validation_fraction=size.validation_fraction)
     base = default_train(name, tokens, size.model, size.training, resources=train_on or size.resources)
-    runs = grid(base, {"optimizer.learning_rate": size.learning_rates, "width": size.widths})
+    rates = {f"{rate:g}": {"optimizer.learning_rate": rate} for rate in size.learning_rates}
+    runs = grid(base, {"lr": rates, "width": size.widths})
     comparison = default_comparison(name, runs, metric="loss_end")
     by_label = {**{label: run.step for label, run in runs.items()}, "comparison": comparison}
     return [default_report(name, by_label, title=f"{name}: loss by learning rate and width")]

@@ -36,15 +36,15 @@ def result(prefix: Path, pattern: str) -> Any:
 
 
 def texts(prefix: Path, model: str) -> list[str]:
-    [file] = prefix.glob(f"generated/chat-{model}-*/generated.jsonl")
+    [file] = prefix.glob(f"generated/chat/{model}-answers-*/generated.jsonl")
     return [json.loads(line)["text"] for line in file.read_text().splitlines()]
 
 
 def test_a_pretrained_model_learns_to_answer_and_to_stop(prefix: Path) -> None:
     assert "18 computed, 0 reused, 0 failed" in run("chat", prefix)
-    assert result(prefix, "checkpoints/chat-base")["loss_ratio"] < 0.6
-    assert result(prefix, "checkpoints/chat-answering")["loss_ratio"] < 0.9
-    preferring = result(prefix, "checkpoints/chat-preferring")
+    assert result(prefix, "checkpoints/chat/base")["loss_ratio"] < 0.6
+    assert result(prefix, "checkpoints/chat/answering")["loss_ratio"] < 0.9
+    preferring = result(prefix, "checkpoints/chat/preferring")
     assert preferring["accuracy_end"] > 0.8
     assert preferring["loss_end"] < preferring["loss_start"]
     assert all(len(text.split()) > 1 and text.rstrip().endswith(".") for text in texts(prefix, "answering"))

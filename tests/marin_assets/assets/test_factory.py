@@ -90,14 +90,14 @@ def test_a_name_that_starts_with_no_kind_of_output_is_the_asset_key(name: str) -
     [
         ("raw/fineweb-edu", "fineweb-edu/raw", "fineweb_edu"),
         ("raw/a=1,lr=3e-4", "a=1,lr=3e-4/raw", "a_1_lr_3e_4"),
-        ("checkpoints/sweep/lr=3e-4", "sweep/lr=3e-4/checkpoints", "sweep_lr_3e_4"),
+        ("checkpoints/sweep/lr=3e-4,width=64", "sweep/checkpoints/lr=3e-4,width=64", "sweep"),
         ("attributes/fineweb/quality", "fineweb/attributes/quality", "fineweb"),
         ("attributes/fineweb", "fineweb/attributes", "fineweb"),
         ("raw", "raw", "raw"),
         ("hello_world/stats", "hello_world/stats", "hello_world"),
     ],
 )
-def test_the_key_has_the_subject_first_and_the_kind_of_output_last(name: str, key: str, group: str) -> None:
+def test_the_key_has_the_subject_first_and_then_the_kind_of_output(name: str, key: str, group: str) -> None:
     spec = spec_of(Step(name=name, fn=toy_steps.make, config=ToyConfig()))
     assert (spec.key.to_user_string(), spec.group_name) == (key, group)
 
