@@ -1,8 +1,10 @@
-"""The sensors, schedules and assets in `deployed/`. A file that does not import is left out with a sentence; no other.
+"""The sensors, schedules and assets of `deployed/`, or of the packages that MARIN_SENSORS names.
 
-A file whose sensor is None has none in this deployment, such as one on clusters where no cluster is configured.
+A file that does not import is left out with a sentence; no other. A file whose sensor is None has none in this
+deployment, such as one on clusters where no cluster is configured.
 
-An asset of such a file is not a step's: a schedule materializes it, such as a report."""
+An asset of such a file is not a step's: a schedule materializes it, such as a report.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from types import ModuleType
 
 import dagster as dg
 
-FOLDER = "marin_sensors.deployed"
+from marin_resources.configuration.code_packages import sensor_packages
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ class Deployed:
     schedules: tuple[dg.ScheduleDefinition, ...]
     assets: tuple[dg.AssetsDefinition, ...]
     left_out: Mapping[str, str]
-    """Name of a file -> why it is left out, in one sentence."""
+    """Name of a file -> why it is left out, in one sentence. A second file of the name has its package's before it."""
 
 
 def load_deployed(steps: Collection[dg.AssetKey] = ()) -> Deployed:
@@ -38,16 +40,17 @@ def load_deployed(steps: Collection[dg.AssetKey] = ()) -> Deployed:
     schedules: dict[str, dg.ScheduleDefinition] = {}
     assets: dict[dg.AssetKey, dg.AssetsDefinition] = {}
     left_out: dict[str, str] = {}
-    folder = importlib.import_module(FOLDER)
-    for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda module: module.name):
+    for module in _modules():
         try:
-            own = _load(module.name)
+            own = _load(module)
             _refuse_taken({**sensors, **schedules}, own.names, "another file has a sensor or schedule")
             _refuse_taken(_names(assets), _names(own.assets), "another file has an asset")
             _refuse_taken(_names(steps), _names(own.assets), "a step has the asset key")
         except Exception as error:  # one broken file must not take the others away
-            left_out[module.name] = f"{FOLDER}.{module.name} is left out: {type(error).__name__}: {error}"
-            log.warning(left_out[module.name])
+            name = module.rpartition(".")[2]
+            key = name if name not in left_out else module
+            left_out[key] = f"{module} is left out: {type(error).__name__}: {error}"
+            log.warning(left_out[key])
             continue
         sensors |= own.sensors
         schedules |= own.schedules
@@ -73,8 +76,17 @@ class _Own:
         return {*self.sensors, *self.schedules}
 
 
+def _modules() -> list[str]:
+    """The modules of all packages, those of one package in the order of their names."""
+    return [
+        f"{package}.{name}"
+        for package in sensor_packages()
+        for name in sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__))
+    ]
+
+
 def _load(name: str) -> _Own:
-    module = importlib.import_module(f"{FOLDER}.{name}")
+    module = importlib.import_module(name)
     values = list(vars(module).values())
     own = _Own(
         sensors={value.name: value for value in values if isinstance(value, dg.SensorDefinition)},

@@ -1,4 +1,4 @@
-"""A step's name to its asset key and group: the subject first, then the kind of output, then what tells them apart.
+"""A step's name to its asset key and group: the subject first, then the kind of output, then what distinguishes them.
 
 "tokenized/fineweb"             group fineweb, key fineweb/tokenized, label tokenized
 "attributes/fineweb/quality"    group fineweb, key fineweb/attributes/quality, label quality

@@ -1,4 +1,8 @@
-"""The folder `experiments/`: each file is an experiment, whose function `steps()` returns its steps."""
+"""The packages of experiments: each file is an experiment, whose function `steps()` returns its steps.
+
+They are `marin_assets.experiments`, or those that MARIN_EXPERIMENTS names. They are listed, not imported, so an
+experiment that fails to import takes nothing else away.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,7 @@ from marin_assets.catalog.validation import validate
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError
-
-FOLDER = "marin_assets.experiments"
-"""The folder's name: experiments are found, not imported, so one that fails to import takes nothing else away."""
+from marin_resources.configuration.code_packages import experiment_packages
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +38,15 @@ def load_experiments() -> Experiments:
     """Every experiment that imports, and whose steps do not clash with those of the experiments before it."""
     loaded: dict[str, tuple[Step, ...]] = {}
     left_out: dict[str, str] = {}
-    for name in experiment_names():
+    modules: dict[str, str] = {}
+    for module in sorted(_modules(), key=_name_of):
+        name = _name_of(module)
+        if modules.setdefault(name, module) != module:
+            twice = ConfigError(f"{modules[name]} has the same file name. Rename one of the two files.")
+            _leave_out(module, twice, left_out)
+            continue
         try:
-            loaded[name] = _load(name)
+            loaded[name] = _load(module)
         except Exception as error:  # one broken file must not take the others away
             _leave_out(name, error, left_out)
     if not _clash(loaded):
@@ -69,11 +77,24 @@ def _leave_out(name: str, error: Exception, left_out: dict[str, str]) -> None:
 
 def experiment_names() -> list[str]:
     """The names of the experiments, of which none is imported."""
-    return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(FOLDER).__path__))
+    return sorted({_name_of(module) for module in _modules()})
 
 
-def _load(name: str) -> tuple[Step, ...]:
-    module = importlib.import_module(f"{FOLDER}.{name}")
+def _modules() -> list[str]:
+    """The modules of the packages. A package that cannot be imported raises SettingError."""
+    return [
+        f"{package}.{module.name}"
+        for package in experiment_packages()
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+    ]
+
+
+def _name_of(module: str) -> str:
+    return module.rpartition(".")[2]
+
+
+def _load(module_name: str) -> tuple[Step, ...]:
+    module = importlib.import_module(module_name)
     if not callable(getattr(module, "steps", None)):
         raise ConfigError(f"{module.__file__!r} has no function steps(). Add one that returns the experiment's steps.")
     steps = module.steps()
@@ -83,7 +104,7 @@ def _load(name: str) -> tuple[Step, ...]:
 
 
 def experiment_of_script(graph: Graph) -> str | None:
-    """The experiment that the running script is: a file of the folder whose `steps()` are those of `graph`.
+    """The experiment that the running script is: a file of the packages whose `steps()` are those of `graph`.
 
     None for every other script, as the code location does not have its steps.
     """
@@ -100,5 +121,5 @@ def experiment_of_script(graph: Graph) -> str | None:
 
 
 def _folders() -> list[str]:
-    spec = importlib.util.find_spec(FOLDER)
-    return [os.path.realpath(folder) for folder in spec.submodule_search_locations or ()] if spec is not None else []
+    specs = [importlib.util.find_spec(package) for package in experiment_packages()]
+    return [os.path.realpath(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]

@@ -36,6 +36,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "adopt": "data made elsewhere serve",
     },
     "Deployment": {
+        "init": "a project of your own",
         "dev": "serve the UI on this host",
         "doctor": "check the settings here",
         "cluster": "Ray: jobs, logs, slices",

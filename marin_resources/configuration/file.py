@@ -1,9 +1,10 @@
-"""The file with settings, in TOML: its keys become environment variables of this process and of all that it starts.
+"""The files with settings, in TOML: their keys become environment variables of this process and of all that it starts.
 
 MARIN_CONFIG   the file; empty: none      default: marin.toml in DAGSTER_HOME, if it exists
 
-A key is the name of its variable without "MARIN_", in small letters. A variable that is set is not changed: the
-environment comes before the file, and the file before the default.
+A project of one's own has settings too, in the table [tool.marin] of its pyproject.toml. A key is the name of its
+variable without "MARIN_", in small letters. A variable that is set is not changed: the environment comes before the
+file, the file before the project's table, and that before the default.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from marin_resources.configuration.own_project import FILE as PROJECT_FILE
+from marin_resources.configuration.own_project import own_project
 from marin_resources.configuration.settings import SettingError, dagster_home, normalize_prefix
 from marin_resources.configuration.table import BY_KEY, Kind, Setting
 
@@ -37,13 +40,12 @@ def load_file() -> None:
         if os.environ.get(name) == value:
             del os.environ[name]
     _set_by_us.clear()
-    path = settings_path()
-    if path is None:
-        return
-    for name, value in read_file(path).items():
-        if not os.environ.get(name):
-            os.environ[name] = value
-            _set_by_us[name] = (value, path)
+    project = own_project()
+    for path in (settings_path(), None if project is None else str(project / PROJECT_FILE)):
+        for name, value in ({} if path is None else read_file(path)).items():
+            if not os.environ.get(name):
+                os.environ[name] = value
+                _set_by_us[name] = (value, path or "")
 
 
 def source_of(name: str) -> str | None:
@@ -67,11 +69,13 @@ def settings_path() -> str | None:
 
 
 def read_file(path: str) -> dict[str, str]:
-    """Variable -> value, as in the file. Raises SettingError."""
+    """Variable -> value, as in the file, or in the table [tool.marin] of a pyproject.toml. Raises SettingError."""
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             fields = tomllib.load(file)
+            if os.path.basename(path) == PROJECT_FILE:
+                fields = fields["tool"]["marin"]
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError are of ValueError
         raise SettingError(f"The settings in {path!r} cannot be read ({error}). Correct the file.") from error
     values = {}
@@ -124,6 +128,8 @@ def _as_variable(setting: Setting, value: Any) -> str | None:
             return ("1" if value else "") if isinstance(value, bool) else None
         case Kind.PAIRS if isinstance(value, dict):
             return _pairs(value)
+        case Kind.NAMES if isinstance(value, list):
+            return ",".join(value) if all(isinstance(name, str) for name in value) else None
         case Kind.NODES if isinstance(value, list):
             return json.dumps(value) if all(isinstance(node, dict) for node in value) else None
         case _:

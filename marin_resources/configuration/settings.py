@@ -16,6 +16,7 @@ import uuid
 from functools import cache
 from pathlib import Path
 
+from marin_resources.configuration.own_project import own_project
 from marin_resources.types.errors import InvalidInputError
 from marin_resources.types.places import absolute, split_scheme
 
@@ -27,8 +28,9 @@ class SettingError(InvalidInputError):
 
 
 def project_root() -> Path:
-    """The checkout that this package was imported from, or the current folder for an installed wheel."""
-    return checkout() or Path.cwd()
+    """The project of one's own that the working folder is in, else the checkout that this package was imported from,
+    else, for an installed wheel, the working folder."""
+    return own_project() or checkout() or Path.cwd()
 
 
 @cache

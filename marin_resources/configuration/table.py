@@ -23,6 +23,7 @@ class Kind(enum.Enum):
     FLAG = "true or false"
     PAIRS = "a table of names and values"
     NODES = "a list of tables"
+    NAMES = "a list of names"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,20 @@ SETTINGS = (
         kind=Kind.PLACE,
         default="outputs/ in the repository",
         check=PREFIX,
+    ),
+    Setting(
+        name="MARIN_EXPERIMENTS",
+        meaning="the packages whose modules are experiments",
+        kind=Kind.NAMES,
+        default="marin_assets.experiments",
+        check="marin_resources.configuration.code_packages:experiment_packages",
+    ),
+    Setting(
+        name="MARIN_SENSORS",
+        meaning="the packages whose modules have sensors and schedules",
+        kind=Kind.NAMES,
+        default="marin_sensors.deployed",
+        check="marin_resources.configuration.code_packages:sensor_packages",
     ),
     Setting(
         name="MARIN_LEASE_TTL_S",

@@ -1,19 +1,23 @@
 """Text that arrives in the inbox becomes partitions of the experiment `deliveries`; what is missing is made at night.
 
 Both are off until they are switched on, on the page *Automation* of Dagster's UI: their runs cost what the steps cost.
+A project of one's own that does not have the shipped experiments has neither.
 """
 
+from marin_resources.configuration.code_packages import SHIPPED_EXPERIMENTS, experiment_packages
 from marin_sensors.drops.completeness import Marked
 from marin_sensors.new_raw_data import new_raw_data
 from marin_sensors.nightly_backfill import nightly_backfill
 
 ASSETS = ["deliveries/raw", "deliveries/documents", "deliveries/tokenized"]
 
-arrivals = new_raw_data(
-    "new_deliveries",
-    "{prefix}/inbox/help/{drop}/*.jsonl.gz",
-    partitions="deliveries",
-    assets=ASSETS,
-    complete=Marked("_SUCCESS"),
-)
-nightly = nightly_backfill("nightly_backfill", ASSETS, cron="0 2 * * *")
+arrivals = nightly = None
+if SHIPPED_EXPERIMENTS in experiment_packages():
+    arrivals = new_raw_data(
+        "new_deliveries",
+        "{prefix}/inbox/help/{drop}/*.jsonl.gz",
+        partitions="deliveries",
+        assets=ASSETS,
+        complete=Marked("_SUCCESS"),
+    )
+    nightly = nightly_backfill("nightly_backfill", ASSETS, cron="0 2 * * *")

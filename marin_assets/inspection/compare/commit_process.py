@@ -13,14 +13,13 @@ from typing import Any
 
 BEGIN = "=== steps of the commit ==="
 """Line before the JSON: an experiment may print."""
-FOLDER = "marin_assets.experiments"
 
 
-def read_steps(folder: str, experiment: str) -> dict[str, Any]:
-    """The steps of one experiment of the folder, or of all, by name; and why experiments are left out."""
+def read_steps(folder: str, experiment: str, package: str) -> dict[str, Any]:
+    """The steps of one experiment of the package in a folder, or of all, by name; and why experiments are left out."""
     from marin_assets.step.graph import build_graph
 
-    importlib.import_module(FOLDER).__path__ = [folder]
+    importlib.import_module(package).__path__ = [folder]
     names = sorted(module.name for module in pkgutil.iter_modules([folder]))
     steps: dict[str, dict[str, Any]] = {}
     left_out: dict[str, str] = {}
@@ -28,7 +27,7 @@ def read_steps(folder: str, experiment: str) -> dict[str, Any]:
         if experiment not in ("", name):
             continue
         try:
-            for node in build_graph(list(importlib.import_module(f"{FOLDER}.{name}").steps())):
+            for node in build_graph(list(importlib.import_module(f"{package}.{name}").steps())):
                 steps.setdefault(node.name, _to_json(node))
         except Exception as error:  # one broken experiment does not take the others away
             left_out[name] = f"{type(error).__name__}: {error}"
@@ -46,5 +45,5 @@ def _to_json(node: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    read = read_steps(sys.argv[1], sys.argv[2])
+    read = read_steps(*sys.argv[1:])
     sys.stdout.write(f"\n{BEGIN}\n{json.dumps(read)}\n")

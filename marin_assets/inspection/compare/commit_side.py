@@ -1,6 +1,8 @@
-"""A side of a comparison from a commit of git: the experiments of the folder as they were, built by a process.
+"""A side of a comparison from a commit of git: the experiments as they were, built by a process.
 
 In:  a commit, and the name of one experiment or none for all.   Out: a side.
+
+The experiments are those of one package, the first of MARIN_EXPERIMENTS.
 
 `git archive` writes the commit into a temporary folder, so the checkout is not touched, and nothing is left in the
 repository. If the commit has the package `marin_assets` itself, the process imports it from there; else, as in a
@@ -21,11 +23,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from marin_assets.catalog.experiments_folder import FOLDER
 from marin_assets.inspection.compare import commit_process
 from marin_assets.inspection.compare.commit_process import BEGIN
 from marin_assets.inspection.compare.side import Side, SideStep, side_of
 from marin_assets.step.values import ConfigError
+from marin_resources.configuration.code_packages import experiment_packages
 from marin_resources.drift.provenance import WITHOUT
 from marin_resources.storage.paths import join
 
@@ -72,9 +74,11 @@ def _steps_in(checkout: Path, below: str, text: str, experiment: str | None) -> 
     if not folder.is_dir():
         raise ConfigError(f"The commit {text!r} has no folder {below!r} of experiments. Give a commit that has it.")
     own = (checkout / "marin_assets" / "__init__.py").is_file()
-    paths = [str(checkout)] if own else [str(checkout), *filter(None, sys.path)]
+    package = _package()
+    above = os.path.normpath(checkout / below / "/".join([".."] * (package.count(".") + 1)))
+    paths = [str(checkout)] if own else [above, str(checkout), *filter(None, sys.path)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-    words = [sys.executable, "-c", PROCESS.read_text(encoding="utf-8"), str(folder), experiment or ""]
+    words = [sys.executable, "-c", PROCESS.read_text(encoding="utf-8"), str(folder), experiment or "", package]
     try:
         done = subprocess.run(
             words, cwd=checkout, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
@@ -99,8 +103,12 @@ def _located(path: str, prefix: str) -> str:
     return path if path.startswith("/") or "://" in path else join(prefix, path)
 
 
+def _package() -> str:
+    return experiment_packages()[0]
+
+
 def _folder() -> str:
-    return os.path.realpath(next(iter(importlib.import_module(FOLDER).__path__)))
+    return os.path.realpath(next(iter(importlib.import_module(_package()).__path__)))
 
 
 def _root() -> str:

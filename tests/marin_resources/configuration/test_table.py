@@ -17,6 +17,12 @@ from marin_resources.doctor.variables import INTERNAL
 ROOT = project_root()
 SAMPLES: dict[str, tuple[str, str, str]] = {
     "MARIN_PREFIX": ('"gs://bucket/path"', "gs://bucket/path", "nowhere://x"),
+    "MARIN_EXPERIMENTS": (
+        '["marin_assets.experiments", "marin_assets.stages"]',
+        "marin_assets.experiments,marin_assets.stages",
+        "marin_assets.experimets",
+    ),
+    "MARIN_SENSORS": ('["marin_sensors.deployed"]', "marin_sensors.deployed", "marin_sensors/deployed"),
     "MARIN_LEASE_TTL_S": ("60", "60", "soon"),
     "MARIN_MIRROR_PREFIXES": (
         '{us = "gs://a/x", eu = "gs://b/x"}\nprefix = "gs://a/x"',

@@ -1,0 +1,1 @@
+"""Each file here is an experiment: its function `steps()` returns steps."""

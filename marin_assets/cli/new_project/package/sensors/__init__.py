@@ -1,0 +1,1 @@
+"""Each file here has sensors, schedules, or assets that are no steps. The code location has those of all files."""
