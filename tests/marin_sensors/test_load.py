@@ -14,7 +14,8 @@ from toy_steps import toy
 from marin_assets.assets.assemble import assemble, graph_of
 from marin_assets.assets.factory import asset_key
 from marin_assets.catalog.experiments_folder import Experiments, load_experiments
-from marin_sensors.load import FOLDER, load_deployed
+from marin_resources.configuration.code_packages import SHIPPED_SENSORS
+from marin_sensors.load import load_deployed
 from marin_sensors.queries.materialized import steps_of
 
 SENSOR = """
@@ -38,9 +39,9 @@ report, every_monday = weekly_report({name!r}, cron="0 7 * * 1")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(importlib.import_module(FOLDER), "__path__", [str(tmp_path)])
+    monkeypatch.setattr(importlib.import_module(SHIPPED_SENSORS), "__path__", [str(tmp_path)])
     yield tmp_path
-    for name in [name for name in sys.modules if name.startswith(f"{FOLDER}.")]:
+    for name in [name for name in sys.modules if name.startswith(f"{SHIPPED_SENSORS}.")]:
         del sys.modules[name]
 
 
@@ -86,10 +87,10 @@ def test_what_is_deployed_fits_the_experiments_and_marks_what_it_makes_alone() -
 
 def test_what_concerns_clusters_is_deployed_where_one_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIN_CLUSTER", "http://127.0.0.1:8265")
-    monkeypatch.delitem(sys.modules, f"{FOLDER}.orphans", raising=False)
+    monkeypatch.delitem(sys.modules, f"{SHIPPED_SENSORS}.orphans", raising=False)
     [orphans] = [sensor for sensor in load_deployed().sensors if sensor.name == "orphaned_jobs"]
     assert orphans.default_status is dg.DefaultSensorStatus.RUNNING
-    monkeypatch.delitem(sys.modules, f"{FOLDER}.orphans")
+    monkeypatch.delitem(sys.modules, f"{SHIPPED_SENSORS}.orphans")
 
 
 def test_a_file_may_have_no_sensor_in_this_deployment(folder: Path) -> None:

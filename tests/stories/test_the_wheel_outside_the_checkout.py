@@ -108,6 +108,19 @@ def test_the_commands_are_there(run: Callable[..., tuple[int, str, str]]) -> Non
 
 
 @pytest.mark.long
+def test_a_project_of_ones_own_is_made_and_computed_there(
+    run: Callable[..., tuple[int, str, str]], python: Path, tmp_path: Path
+) -> None:
+    assert run("-m", "marin_assets.cli", "init", "my_lab/work")[0] == 0
+    words = [python, "-m", "marin_assets.cli", "run", "first"]
+    own = {"MARIN_PREFIX", "DAGSTER_HOME", "PYTHONPATH", "VIRTUAL_ENV"}
+    environ = {name: value for name, value in os.environ.items() if name not in own}
+    ended = subprocess.run(words, cwd=tmp_path / "my_lab/work", env=environ, capture_output=True, text=True)
+    assert "2 computed, 0 reused, 0 failed" in ended.stderr
+    assert list(tmp_path.glob("my_lab/work/outputs/documents/first-*/words.json"))
+
+
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_pip_finds_versions_for_all_extras_that_fit_together(python: Path, wheel: Path) -> None:
     command = [python, "-m", "pip", "install", "--quiet", "--dry-run", f"{wheel}[{EXTRAS}]"]
