@@ -60,6 +60,7 @@ def assemble(
     return definitions_of(
         graph,
         jobs,
+        titles=experiments.titles,
         beside=[*specs, *assets],
         jobs_beside=plan_jobs(jobs),
         asset_checks=checks,
@@ -105,15 +106,16 @@ def definitions_of(
     graph: Graph,
     jobs: Mapping[str, Iterable[Node]],
     *,
+    titles: Mapping[str, str] | None = None,
     beside: Iterable[dg.AssetSpec | dg.AssetsDefinition] = (),
     jobs_beside: Iterable[dg.JobDefinition] = (),
     **others: Any,
 ) -> dg.Definitions:
     """Dagster's definitions of a graph: its assets and those `beside` it, a job for each selection of nodes, resources
-    and the executor."""
+    and the executor. `titles`: experiment -> the title of its file, which describes its jobs."""
     return dg.Definitions(
         assets=[*build_assets(graph), *beside],
-        jobs=[*(_job(name, nodes) for name, nodes in jobs.items()), *jobs_beside],
+        jobs=[*(_job(name, nodes, titles or {}) for name, nodes in jobs.items()), *jobs_beside],
         resources=resources(),
         executor=marin_executor,
         loggers={"console": short_console},
@@ -127,11 +129,14 @@ def resources(prefix: str = "") -> dict[str, object]:
     return {"store": store, "io_manager": MarinIOManager(store=store), "ray_tpu": RayTPUResource()}
 
 
-def _job(name: str, nodes: Iterable[Node]) -> Any:
+def _job(name: str, nodes: Iterable[Node], titles: Mapping[str, str]) -> Any:
     keys = dict.fromkeys(asset_key(node) for node in nodes)
-    return dg.define_asset_job(name, dg.AssetSelection.assets(*keys), description=_described(name))
+    return dg.define_asset_job(name, dg.AssetSelection.assets(*keys), description=_described(name, titles))
 
 
-def _described(job: str) -> str:
+def _described(job: str, titles: Mapping[str, str]) -> str:
+    experiment, _, partitions = job.partition("__")
+    if experiment in titles:
+        return titles[experiment] + (f" The steps with the partitions of {partitions}." if partitions else "")
     stage = job.removeprefix(STAGE)
     return f"Everything that the stage {stage} makes." if stage != job else f"Everything in {job}."

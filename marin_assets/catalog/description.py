@@ -58,13 +58,14 @@ def _contract(docstring: str) -> list[str]:
 
 
 def _markdown(contract: Sequence[str]) -> list[str]:
-    """Blocks of Markdown: "In" and "Out" in bold, a file with its description as an item, a row of data as code."""
+    """Blocks of Markdown: a file with its description is an item, a row of data is code. "In:" and "Out:" are plain, as
+    the list of assets shows the beginning of a description as it is written."""
     blocks: list[str] = []
     after_blank = False
     for line in contract:
         head, item = _HEAD.fullmatch(line), _ITEM.fullmatch(line)
         if head:
-            blocks.append(f"**{head['word']}:** {head['rest']}".rstrip())
+            blocks.append(f"{head['word']}: {head['rest']}".rstrip())
         elif item:
             separator = "\n" if "\n- " in blocks[-1] else "\n\n"
             blocks[-1] += f"{separator}- `{item['name']}`: {item['rest']}"

@@ -13,7 +13,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from marin_assets.catalog.error_line import line_of
@@ -32,6 +32,8 @@ class Experiments:
     """Experiment name -> its steps, in the order of file names."""
     left_out: Mapping[str, str]
     """Experiment name -> why it is left out, in one sentence."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Experiment name -> the first line of its file's docstring, for those that have one."""
 
 
 def load_experiments() -> Experiments:
@@ -50,14 +52,19 @@ def load_experiments() -> Experiments:
         except Exception as error:  # one broken file must not take the others away
             _leave_out(name, error, left_out)
     if not _clash(loaded):
-        return Experiments(loaded, left_out)
+        return Experiments(loaded, left_out, _titles(loaded, modules))
     agreed: dict[str, tuple[Step, ...]] = {}
     for name, steps in loaded.items():  # one by one, to find the one that clashes
         if clash := _clash({**agreed, name: steps}):
             _leave_out(name, clash, left_out)
         else:
             agreed[name] = steps
-    return Experiments(agreed, dict(sorted(left_out.items())))
+    return Experiments(agreed, dict(sorted(left_out.items())), _titles(agreed, modules))
+
+
+def _titles(names: Iterable[str], modules: Mapping[str, str]) -> dict[str, str]:
+    docs = {name: (sys.modules[modules[name]].__doc__ or "").strip() for name in names}
+    return {name: doc.splitlines()[0] for name, doc in docs.items() if doc}
 
 
 def _clash(loaded: Mapping[str, tuple[Step, ...]]) -> Exception | None:

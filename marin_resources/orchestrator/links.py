@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
+from marin_resources.dagster_fixes.output_pages import address_of
 from marin_resources.storage.paths import StoreKind, kind_of, without_scheme
 
 GCS_PAGE = "https://storage.cloud.google.com"
@@ -13,7 +14,9 @@ GCS_PAGE = "https://storage.cloud.google.com"
 
 
 def link_to(path: str) -> dg.MetadataValue:
-    """A link if the file is on GCS, else its path, as a browser opens no local file from a page of a server."""
+    """A link if the file is on GCS, or if the UI's server has it (`dagster_fixes/output_pages.py`); else its path, as a
+    browser opens no local file from a page of a server."""
     if kind_of(path) is StoreKind.GCS:
         return dg.MetadataValue.url(f"{GCS_PAGE}/{quote(without_scheme(path))}")
-    return dg.MetadataValue.path(path)
+    address = address_of(path)
+    return dg.MetadataValue.path(path) if address is None else dg.MetadataValue.url(address)

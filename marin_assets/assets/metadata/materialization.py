@@ -16,7 +16,7 @@ from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import links_of, plots_of, report_of
 from marin_assets.assets.metadata.ledger import NAMES as LEDGER
 from marin_assets.assets.metadata.ledger import ledger_of
-from marin_assets.assets.metadata.tables import config_table, table, tables_of
+from marin_assets.assets.metadata.tables import config_table, rounded, table, tables_of
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.storage.output.attempts import latest_attempt, log_path
@@ -145,13 +145,13 @@ def _drifts(drift: Sequence[Drift], not_recorded: Sequence[Kind]) -> dict[str, A
 
 def _sizes(record: Record) -> dict[str, Any]:
     sizes = {"files": record.manifest.files, "bytes": record.manifest.bytes, "duration_s": record.duration_s}
-    return {key: value for key, value in sizes.items() if value is not None}
+    return {key: rounded(value) for key, value in sizes.items() if value is not None}
 
 
 def _timing(record: Record) -> dict[str, Any]:
     """The time spent waiting for a machine, setting it up, and computing."""
     timing = record.timing
-    return {key: timing[key] for key in ("queue_s", "setup_s", "compute_s") if timing.get(key) is not None}
+    return {key: rounded(timing[key]) for key in ("queue_s", "setup_s", "compute_s") if timing.get(key) is not None}
 
 
 def _job(record: Record) -> dict[str, Any]:
@@ -195,9 +195,9 @@ def _transfers(path: str, record: Record) -> dict[str, Any]:
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers of the result by name, which Dagster plots over time. Those with a name that would cover the next column
-    of the page are in one table, "more numbers"."""
-    numbers = {k: v for k, v in result.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    """Rounded numbers of the result by name, which Dagster plots over time. Those with a name that would cover the next
+    column of the page are in one table, "more numbers"."""
+    numbers = {k: rounded(v) for k, v in result.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     short = {name: number for name, number in numbers.items() if len(name) <= LONGEST_NAME}
     long = [{"value": number, "name": name} for name, number in numbers.items() if name not in short]
     return {**short, "more numbers": table(long)} if long else short

@@ -112,12 +112,15 @@ def _covers(name: str, versioned: Sequence[str]) -> bool:
 def _cell(value: Any) -> str | int | float | bool:
     if value is None:
         return ""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, int | float):
+        return rounded(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"{text[:MAX_CHARACTERS]} …" if len(text) > MAX_CHARACTERS else text
+
+
+def rounded(number: int | float) -> int | float:
+    """The number with DIGITS significant digits; a whole one as it is."""
+    return number if isinstance(number, int) else float(f"{number:.{DIGITS}g}")
 
 
 def _type(values: Iterable[Any]) -> str:

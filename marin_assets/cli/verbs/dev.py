@@ -1,6 +1,7 @@
 """Serve Dagster's UI and its daemon on this machine, until Ctrl-C: `dagster dev` with Marin's code location.
 
-Runs and events are those of DAGSTER_HOME, so the runs of scripts are shown too.
+Its pages open the reports and plots of outputs below a local prefix. Runs and events are those of DAGSTER_HOME, so the
+runs of scripts are shown too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from marin_resources.ray_tpu.sidecar import start_sidecar
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 3000
+DEV = "from marin_resources.dagster_fixes.webserver import dev; dev()"
 NO_ADVICE = "ignore:Function `dev_command` is superseded"
 """Dagster advises `dg dev`, for projects that its tool dg has created."""
 
@@ -34,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     allow_interrupts()
     start_guard()
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), NO_ADVICE]))
-    command = [sys.executable, "-m", "dagster", "dev", "-h", HOST, "-p", str(options.port), "-w", str(workspace())]
+    command = [sys.executable, "-c", DEV, "-h", HOST, "-p", str(options.port), "-w", str(workspace())]
     os.execv(command[0], command)
 
 

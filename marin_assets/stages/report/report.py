@@ -3,9 +3,9 @@
 In:  the outputs of the steps, each with a label: their records (`.executor_info`), and if present, the training metrics
      (`metrics.jsonl`), the answered questions (`samples.jsonl`), the generated texts (`generated.jsonl`), the
      waterfalls of consolidations (`waterfall.json`, `rejected.json`) and the plots that their results name.
-Out: `report.html`: the DAG, the expectations and whether each held, counts, times and sizes of each step, what they
-     cost, waterfalls with rejected documents to read, the loss curve, scores with their confidence intervals, sample
-     questions, generated texts, and provenance.
+Out: `report.html`: the losses, accuracies and kept shares, the loss curve, scores with their confidence intervals,
+     generated texts; then the DAG, the expectations and whether each held, sample questions, counts, times and sizes
+     of each step, what they cost, waterfalls with rejected documents to read, and provenance.
 
 Every number on the page is tagged with its step and its place in the record. The finished page is parsed and compared
 with the records, which are read again: `mismatches` counts the numbers that differ.
@@ -20,7 +20,7 @@ import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,27 @@ class ReportConfig:
     """Questions to show of each evaluation."""
     sample_rejected: int = versioned(3)
     """Rejected documents to show of each reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A number of a step, or two from start to end, at the top of the page."""
+
+    name: str
+    places: tuple[str, ...]
+    """In the record."""
+    chance: str = ""
+    """Place of the number that a model without knowledge would have; empty without one."""
+    label: str = ""
+
+
+OUTCOMES = (
+    Outcome(name="loss", places=("result.loss_start", "result.loss_end")),
+    Outcome(name="accuracy", places=("result.acc",), chance="result.chance"),
+    Outcome(name="bits per byte", places=("result.bits_per_byte",)),
+    Outcome(name="documents kept", places=("result.kept_share",)),
+)
+MAX_OUTCOMES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +159,8 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         records=records,
         states=states,
         dag=Markup(draw_dag([node_of(step, records, states[label]) for label, step in records.items()])),
+        outcomes=outcomes_of(records),
+        best={label: best for label, step in records.items() if isinstance(best := step.result.get("best"), str)},
         number=lambda *place: Markup(tagged(records, *place)),
         ALL=ALL,
         expectations=checked,
@@ -160,6 +183,24 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         plots={label: plots_of(step) for label, step in records.items()},
         configs={label: json.dumps(step.record.config, indent=2) for label, step in records.items()},
     )
+
+
+def outcomes_of(records: Mapping[str, StepRecord]) -> list[Outcome]:
+    """Return what the page begins with: the losses of the trainings, the accuracies, and the shares that were kept.
+
+    Of one kind at most MAX_OUTCOMES, those of the last steps.
+    """
+    shown: list[Outcome] = []
+    for kind in OUTCOMES:
+        present = [label for label, step in records.items() if all(is_number(step.value(p)) for p in kind.places)]
+        for label in present[-MAX_OUTCOMES:]:
+            chance = kind.chance if is_number(records[label].value(kind.chance)) else ""
+            shown.append(replace(kind, label=label, chance=chance))
+    return shown
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def state_of(checked: Sequence[CheckedExpectation]) -> str:

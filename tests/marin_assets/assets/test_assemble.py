@@ -19,7 +19,8 @@ def test_a_stage_has_a_job_of_all_that_it_makes(tmp_path: Path) -> None:
     drops = default_download("drops", this_partition(form="/drops/{drop}"), partitions=dynamic("drops"))
     langs = default_download("langs", this_partition(form="/langs/{drop}"), partitions=static("en"))
     own = part("own", None, tmp_path / "calls")
-    definitions = assemble(Experiments({"one": (download, own), "two": (download, drops, langs)}, {}))
+    titles = {"two": "Two sets of files."}
+    definitions = assemble(Experiments({"one": (download, own), "two": (download, drops, langs)}, {}, titles))
     dg.Definitions.validate_loadable(definitions)
     jobs = {job.name: job for job in definitions.get_repository_def().get_all_jobs() if not job.name.startswith("__")}
     assets = {
@@ -37,6 +38,9 @@ def test_a_stage_has_a_job_of_all_that_it_makes(tmp_path: Path) -> None:
         "plan": [],
     }
     assert jobs["stage_download"].description == "Everything that the stage download makes."
+    assert jobs["one"].description == "Everything in one."
+    assert jobs["two"].description == "Two sets of files."
+    assert jobs["two__drops"].description == "Two sets of files. The steps with the partitions of drops."
 
 
 def test_an_experiment_of_a_job_of_a_stage_keeps_its_name(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_plan_is_a_table_a_picture_and_a_page_and_nothing_is_started(
     picture = ElementTree.fromstring(base64.b64decode(data))
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
     page = prefix / FOLDER / f"{result.run_id}.html"
-    assert found["page"] == str(page)
+    assert found["page"] == f"/outputs/{page.relative_to(prefix)}"
     assert f"<h1>Plan: {experiment}</h1>" in page.read_text()
     assert [each.name for each in prefix.iterdir()] == [".marin"]
     assert len(instance.get_runs()) == 1

@@ -23,6 +23,7 @@ OWN = {
     "executor/__init__.py",
     "executor/interruption.py",
     "executor/step_threads.py",
+    "output_pages.py",
     "retry_policy.py",
 }
 """Files that name nothing of Dagster: parts of a repair."""

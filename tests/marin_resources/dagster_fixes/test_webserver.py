@@ -10,6 +10,7 @@ import pytest
 from dagster._grpc import server_watcher
 from dagster._grpc.client import DagsterGrpcClient
 from dagster_webserver import cli
+from dagster_webserver.webserver import DagsterWebserver
 
 from marin_resources.dagster_fixes import webserver
 from marin_resources.dagster_fixes.run_attribution import UserProcessContext
@@ -38,6 +39,7 @@ def served(dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
     """Runs the command with a workspace that is empty; in the place of a server is the answer. Dagster is itself after
     the test."""
     monkeypatch.setattr(cli, "WorkspaceProcessContext", cli.WorkspaceProcessContext)
+    monkeypatch.setattr(DagsterWebserver, "build_routes", DagsterWebserver.build_routes)
     for name in ("_query", "_gen_query"):
         monkeypatch.setattr(DagsterGrpcClient, name, getattr(DagsterGrpcClient, name))
     monkeypatch.setattr(server_watcher, "MAX_RECONNECT_ATTEMPTS", server_watcher.MAX_RECONNECT_ATTEMPTS)

@@ -22,10 +22,18 @@ from marin_resources.wire.config_json import decode, encode
 
 SCORES = {"instances": 500, "acc": 0.31, "acc_stderr": 0.0207, "chance": 0.25}
 CHAIN: dict[str, tuple[str, list[str], dict[str, Any]]] = {
-    "scores": ("evaluation/nano", ["model", "held out"], {"acc": 0.31, "tasks": 1, "scores": {"held_out": SCORES}}),
+    "scores": (
+        "evaluation/nano",
+        ["model", "held out"],
+        {"acc": 0.31, "tasks": 1, "chance": 0.25, "scores": {"held_out": SCORES}},
+    ),
     "raw": ("raw/pydoc", [], {"pages": 902, "bytes": 24_312_345, "plots": ["plots/sizes.png"]}),
     "documents": ("documents/pydoc", ["raw"], {"documents": 3249, "bytes": 5_512_399, "rare": 3.2e-7}),
-    "model": ("checkpoints/nano", ["documents"], {"steps": 300, "loss_end": 4.0587, "loss_ratio": 0.49}),
+    "model": (
+        "checkpoints/nano",
+        ["documents"],
+        {"steps": 300, "loss_start": 8.25, "loss_end": 4.0587, "loss_ratio": 0.49},
+    ),
     "held out": ("evaluation/held-out", ["documents"], {"questions": 500, "is_good": True, "note": "<b>bold</b>"}),
 }
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 10
@@ -205,6 +213,21 @@ def test_the_page_needs_no_other_file_and_no_network(outputs: dict[str, str], tm
     sources = [a["src"] for _, a in elements if "src" in a]
     assert len(sources) == 1
     assert str(sources[0]).startswith("data:image/png;base64,")
+
+
+def test_the_page_begins_with_what_came_out_and_the_steps_come_after_it(
+    outputs: dict[str, str], tmp_path: Path
+) -> None:
+    _, html = report(outputs, tmp_path / "report")
+    shown = [(a["data-step"], a["data-metric"]) for _, a in Elements(html).found if "data-metric" in a]
+    assert shown[:4] == [
+        ("model", "result.loss_start"),
+        ("model", "result.loss_end"),
+        ("scores", "result.acc"),
+        ("scores", "result.chance"),
+    ]
+    ids = [a["id"] for tag, a in Elements(html).found if tag == "h2" and "id" in a]
+    assert ids[:3] == ["loss-model", "scores-scores", "dag"]
 
 
 def test_every_link_leads_somewhere_and_every_step_is_a_node_with_its_version(
