@@ -26,6 +26,7 @@ from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.run.options import OptionParser, add_prefix, prefix_of
 from marin_assets.run.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
 from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from marin_assets.plan.plan import Planned
 
 
+@takes_marins_arguments
 def executor_main(
     steps: Sequence[Step | InputName], description: str | None = None, *, max_concurrent: int | None = None
 ) -> dict[str, str]:
