@@ -150,7 +150,9 @@ _MIXTURE = {
     "include_raw_paths": Argument(here="the record of the output, which names all its inputs", is_default=_is_off),
 }
 _ON_THE_COMMAND_LINE = Argument(here="an option of the script, such as --dry-run, --run-only or --prefix")
-_PROFILER = Argument(here="levanter={'trainer.profiler.enabled': True}", is_default=_is_off)
+_PROFILER = Argument(
+    here="nothing: a training keeps no profile; its metrics.jsonl has the time of steps", is_default=_is_off
+)
 
 ARGUMENTS: Mapping[str, Mapping[str, Argument]] = {
     "Step": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -191,3 +192,12 @@ def test_simulated_epochs_take_a_config_with_marins_names() -> None:
 
 def version(step: Step) -> str:
     return build_graph([step])[step].version.path
+
+
+def test_each_module_and_import_that_a_sentence_names_exists() -> None:
+    sentences = [*IMPORTS.values(), *(argument.here for table in ARGUMENTS.values() for argument in table.values())]
+    for sentence in sentences:
+        for module in re.findall(r"marin_assets(?:\.\w+)+", sentence):
+            importlib.import_module(module)
+        for module, name in re.findall(r"`from ([\w.]+) import (\w+)", sentence):
+            assert import_from(module, name) is not None
