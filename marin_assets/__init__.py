@@ -64,9 +64,14 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> str:
-        """Read `__version__` on first use: it takes 2 ms and more, and every worker imports this module."""
+        """Read `__version__` on first use: it takes 2 ms and more, and every worker imports this module.
+
+        For a name of Marin's that is another one here, the error is a sentence with the one here.
+        """
         if name != "__version__":
-            raise AttributeError(f"Module {__name__!r} has no attribute {name!r}.")
+            from marin_assets.step.marins_sentences import missing_name
+
+            raise missing_name(__name__, name)
         from importlib.metadata import PackageNotFoundError, version
 
         try:

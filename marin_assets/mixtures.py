@@ -14,6 +14,7 @@ from typing import Any
 from marin_assets.defaults import default_train
 from marin_assets.stages.train.config import LlamaSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError
+from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config
 from marin_assets.stages.train.specs.mixture import (
     BlockShuffle,
     Mixture,
@@ -28,14 +29,16 @@ from marin_assets.stages.train.specs.mixture import (
 from marin_assets.stages.train.specs.mixture_checks import check_recipe
 from marin_assets.stages.train.specs.model import ModelSpec, length_before_a_run
 from marin_assets.step.graph import build_graph
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, output_path_of, unwrap_versioned_value, versioned
+from marin_assets.step.values import InputName, VersionedValue, output_path_of, unwrap_versioned_value, versioned
 
 Component = Step | InputName | str | Mapping[str, Step | InputName | str]
 BLOCK_SIZE = 2048
 """The block size of Levanter and Marin."""
 
 
+@takes_marins_arguments
 def lm_data_config(
     training_set: Step | InputName,
     permutation_type: str = "feistel",
@@ -56,6 +59,7 @@ def lm_data_config(
     )
 
 
+@takes_marins_arguments
 def lm_mixture_data_config(
     components: Mapping[str, Component],
     weights: Weights,
@@ -83,6 +87,7 @@ def lm_mixture_data_config(
     )
 
 
+@takes_marins_arguments
 def lm_varying_mixture_data_config(
     components: Mapping[str, Component],
     weights_list: Sequence[tuple[int, Weights]],
@@ -177,7 +182,7 @@ def simulated_epoching_train(
     name: str,
     tokenized: Step | InputName | Mixture,
     model_config: LlamaSpec | ModelSpec,
-    train_config: TrainLmConfig,
+    train_config: TrainLmConfig | SimpleTrainConfig,
     target_budget: int,
     **settings: Any,
 ) -> Step:
@@ -188,8 +193,13 @@ def simulated_epoching_train(
     `default_train`.
     """
     mixture = tokenized if isinstance(tokenized, Mixture) else lm_data_config(tokenized)
-    steps, batch_size = map(unwrap_versioned_value, (train_config.num_train_steps, train_config.train_batch_size))
-    length = length_before_a_run(replace(train_config, model=model_config))
+    model = model_config.value if isinstance(model_config, VersionedValue) else model_config
+    if isinstance(train_config, SimpleTrainConfig):
+        config = to_train_lm_config(train_config, components={}, model=model, tokenizer_path="")
+    else:
+        config = replace(train_config, model=model)
+    steps, batch_size = map(unwrap_versioned_value, (config.num_train_steps, config.train_batch_size))
+    length = length_before_a_run(config)
     assert length is not None, "a LlamaSpec or a ModelSpec has its length"
     simulated = replace(
         mixture,

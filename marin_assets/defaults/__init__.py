@@ -9,6 +9,8 @@ so an experiment states only its recipe.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from marin_assets.defaults.data import (
     default_download,
     default_snapshot,
@@ -64,3 +66,11 @@ __all__ = [
     "default_upload",
     "grid",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Raise the error of a name that this package lacks; if it is Marin's, a sentence with the one here."""
+        from marin_assets.step.marins_sentences import missing_name
+
+        raise missing_name(__name__, name)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
+from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.chat.templates import named_template
 from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig, tokenize_chats
@@ -14,17 +15,21 @@ from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePrefe
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.reads import partitions_folder
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
+    ConfigError,
     InputName,
     PartitionName,
     output_path_of,
+    unwrap_versioned_value,
     versioned,
 )
 
 
+@takes_marins_arguments
 def default_download(
     name: str,
     source: str,
@@ -53,20 +58,36 @@ def default_download(
     )
 
 
+@takes_marins_arguments
 def default_tokenize(
     name: str,
-    dataset: Step | InputName,
-    tokenizer: Step | InputName,
+    dataset: Step | InputName | str,
+    tokenizer: Step | InputName | str,
     *,
+    sample_count: int | None = None,
     validation_fraction: float | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
     """Return the step "tokenized/<name>": Levanter caches of the documents in `dataset`, split by page.
 
-    It has the partitions of `dataset`, if that is a step with partitions.
+    It has the partitions of `dataset`, if that is a step with partitions. A text is a URL or an absolute path. With
+    `sample_count`, that many documents are drawn first, by the step "samples/<name>". Raises ConfigError for
+    a name of the Hugging Face hub.
     """
-    config = TokenizeConfig(documents_path=output_path_of(dataset), tokenizer_path=output_path_of(tokenizer))
-    return _tokenized(name, tokenize, config, dataset, validation_fraction, expectations)
+    documents = _input("dataset", dataset)
+    tokenizer_path = output_path_of(_input("tokenizer", tokenizer))
+    if sample_count is not None:
+        documents = Step(
+            name=f"samples/{name}",
+            fn=sample_documents,
+            config=SampleDocumentsConfig(
+                documents_path=output_path_of(documents), count=versioned(unwrap_versioned_value(sample_count))
+            ),
+            resumable=True,
+            partitions=_partitions_of(documents),
+        )
+    config = TokenizeConfig(documents_path=output_path_of(documents), tokenizer_path=tokenizer_path)
+    return _tokenized(name, tokenize, config, documents, validation_fraction, expectations)
 
 
 def default_tokenizer(
@@ -144,6 +165,21 @@ def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
     """
     config = TakeSnapshotConfig(partitions_path=partitions_folder(of))
     return Step(name=f"snapshots/{name}", fn=take_snapshot, config=config, partitions=partitions)
+
+
+def _input(argument: str, given: Step | InputName | str) -> Step | InputName:
+    """A step, an output of one, or a path. Raises ConfigError for a text that is neither a URL nor an absolute path."""
+    if isinstance(given, Step | InputName):
+        return given
+    if not isinstance(given, str):
+        raise ConfigError(f"default_tokenize got {argument}={given!r}, expected a step, a URL or an absolute path.")
+    if "://" in given or given.startswith("/"):
+        return InputName.hardcoded(given)
+    raise ConfigError(
+        f"default_tokenize got {argument}={given!r}, expected a step, a URL or an absolute path. A name of the Hugging "
+        f"Face hub is downloaded by a step: default_download('{argument}', 'hf://…'). A folder below the prefix is "
+        f"InputName.hardcoded({given!r})."
+    )
 
 
 def _tokenized(

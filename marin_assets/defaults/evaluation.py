@@ -13,6 +13,7 @@ from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePe
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
@@ -25,6 +26,7 @@ from marin_assets.step.values import (
 from marin_resources.hardware.resources import Resources, cpu
 
 
+@takes_marins_arguments
 def default_eval(
     step: Step | InputName,
     evals: Sequence[str | EvalTask] | None = None,

@@ -18,11 +18,13 @@ from marin_assets.stages.train.specs.trackers import env_of
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step, tags_of
 from marin_assets.step.values import (
     ConfigError,
     InputName,
+    VersionedValue,
     ensure_versioned,
     output_path_of,
 )
@@ -32,6 +34,7 @@ Tokenized = Step | InputName | Mapping[str, Step | InputName] | Mixture
 Tags = Mapping[str, str] | Sequence[str]
 
 
+@takes_marins_arguments
 def default_train(
     name: str,
     tokenized: Tokenized,
@@ -56,6 +59,8 @@ def default_train(
     a model that cannot fit the resources, InputError for a mixture that this training could not draw.
     """
     config = _train_lm_config(name, train_config, tokenized)
+    if isinstance(model_config, VersionedValue):  # Marin's scripts have it so; the fields of a spec are versioned
+        model_config = model_config.value
     config = dataclasses.replace(config, model=model_config, **_data(name, tokenized))
     return _step(
         name,
@@ -69,6 +74,7 @@ def default_train(
     )
 
 
+@takes_marins_arguments
 def default_anneal(
     name: str,
     of: Step,
@@ -114,6 +120,7 @@ def default_anneal(
     return default_train(name, tokenized, model, config, resources=resources, tags=tags, expectations=expectations)
 
 
+@takes_marins_arguments
 def default_sft(
     name: str,
     chats: Tokenized,
@@ -147,6 +154,7 @@ def default_sft(
     )
 
 
+@takes_marins_arguments
 def default_dpo(
     name: str,
     preferences: Step | InputName,

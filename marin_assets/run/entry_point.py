@@ -4,6 +4,7 @@
     python my_experiment.py --dry-run               what would run, and why
     python my_experiment.py --select '+tokenized'   the selected steps: catalog/selection.py has the language
     python my_experiment.py --run-only tokenized    Marin's option: the same as --select '+tokenized'
+    python my_experiment.py --run_only '["tokenized"]' --dry_run True      in Marin's form
     python my_experiment.py --partition 2026-01     steps with partitions: this key, instead of all
     python my_experiment.py --max-concurrent 2 --prefix gs://bucket/somewhere
 
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING, NoReturn
 from marin_assets.catalog.experiments_folder import experiment_of_script
 from marin_assets.catalog.script import register_steps
 from marin_assets.plan.output_places import refuse_overlapping_outputs
+from marin_assets.run.marins_options import in_our_form, run_only_patterns
 from marin_assets.run.options import OptionParser, add_prefix, prefix_of
 from marin_assets.run.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
 from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.check import load_settings
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from marin_assets.plan.plan import Planned
 
 
+@takes_marins_arguments
 def executor_main(
     steps: Sequence[Step | InputName], description: str | None = None, *, max_concurrent: int | None = None
 ) -> dict[str, str]:
@@ -186,12 +190,13 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
     parser.add_argument(
         "--run-only",
         "--run_only",
-        action="append",
+        type=run_only_patterns,
+        action="extend",
         default=[],
         metavar="PATTERN",
         help="part of a step's name, with all that the step needs",
     )
-    options = parser.parse_args()
+    options = parser.parse_args(in_our_form(sys.argv[1:]))
     options.max_concurrent = max_concurrent or options.max_concurrent
     return options
 

@@ -20,6 +20,7 @@ from marin_assets.catalog.experiments_folder import experiment_names
 from marin_assets.catalog.selection import select, select_names
 from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.plan.partition_runs import PartitionRun
+from marin_assets.run.marins_options import run_only_patterns
 from marin_assets.run.options import OptionError, add_prefix
 from marin_assets.run.partition_options import add_partition_options, chosen_runs
 from marin_assets.step.graph import Graph, Node, build_graph
@@ -68,7 +69,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run-only",
         "--run_only",
-        action="append",
+        type=run_only_patterns,
+        action="extend",
         default=[],
         metavar="REGEX",
         help="Marin's option: part of a step's name, with all that the step needs",

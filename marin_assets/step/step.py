@@ -11,6 +11,7 @@ from typing import Any
 
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.function_check import require_config_fits, require_function, require_types
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.placement import require_override
 from marin_assets.step.values import (
@@ -34,6 +35,7 @@ _TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _SEGMENT = re.compile(r"[^\s/\\\x00-\x1f\"*?\[\]{}#%]+")
 
 
+@takes_marins_arguments
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Step(StepMarker):
     """One node of the DAG: `fn(config)` writes an output at `<prefix>/<name>-<version>`.

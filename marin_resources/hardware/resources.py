@@ -5,6 +5,7 @@ Pure data. Resources never enter a version: the same recipe on other hardware is
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Sequence
@@ -64,6 +65,24 @@ class Resources:
             _require_positive("memory_bytes", self.memory_bytes)
         if self.gpu is not None:
             _require_positive("gpu count", self.gpu.count)
+
+    @staticmethod
+    def with_cpu(cpu: float = 1, *, ram: str | None = None) -> Resources:
+        """Marin's form of `cpu()`. `ram`: "512m", "16g" or "1t", in binary units."""
+        return Resources(cpus=cpu, memory_bytes=_ram(ram))
+
+    @staticmethod
+    def with_gpu(gpu_type: str = "auto", count: int = 1, *, cpu: float = 1, ram: str | None = None) -> Resources:
+        """Marin's form of `gpu()`; "auto" is any model."""
+        devices = gpu(None if gpu_type == "auto" else gpu_type, count, cpus=cpu)
+        return dataclasses.replace(devices, memory_bytes=_ram(ram))
+
+    @staticmethod
+    def with_tpu(
+        tpu_type: str, *, slice_count: int | Sequence[int] = 1, cpu: float = 1, ram: str | None = None
+    ) -> Resources:
+        """Marin's form of `tpu()`."""
+        return dataclasses.replace(tpu(tpu_type, slices=slice_count, cpus=cpu), memory_bytes=_ram(ram))
 
     @property
     def pool(self) -> str | None:
@@ -162,6 +181,16 @@ def _gib(memory_gib: float | None) -> int | None:
         return None
     _require_positive("memory_gib", memory_gib)
     return int(memory_gib * GIB)
+
+
+def _ram(text: str | None) -> int | None:
+    """The bytes of Marin's text for memory; None: none to reserve. Raises ResourceError."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt])(?:i?b)?", text.strip().lower()) if isinstance(text, str) else None
+    if match is None:
+        raise ResourceError(f"Resources got ram={text!r}, expected a number with m, g or t, such as '16g'.")
+    return _gib(float(match[1]) * {"m": 1 / 1024, "g": 1, "t": 1024}[match[2]])
 
 
 def _require_positive(field_name: str, value: float) -> None:

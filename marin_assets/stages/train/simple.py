@@ -12,6 +12,7 @@ from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSp
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
 from marin_assets.stages.train.specs.trackers import Tracker
 from marin_assets.stages.train.specs.types import check_types, without_versions
+from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.values import ConfigError, versioned
 from marin_resources.hardware.resources import Resources, cpu
 
@@ -33,6 +34,7 @@ OF_THE_OPTIMIZER = (
 )
 
 
+@takes_marins_arguments
 @dataclass(frozen=True, kw_only=True)
 class SimpleTrainConfig:
     """Settings of a training. None keeps Levanter's default. See NamedOptimizerSpec and LoopSpec for what they mean."""

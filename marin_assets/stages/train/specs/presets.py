@@ -1,5 +1,7 @@
 """Models by name, from nano to 70 B: the names and shapes of Marin's experiments, and two mixtures of experts.
 
+`model_preset("llama_8b")`; `from …presets import llama_8b` is the same, as Marin's scripts have it.
+
 The number in a name is about that of the parameters with the vocabulary of Llama 3 (128,256 tokens).
 """
 
@@ -76,4 +78,11 @@ def model_preset(name: str) -> ModelSpec:
     if name not in PRESETS:
         near = difflib.get_close_matches(name, list(PRESETS), n=3) or list(PRESETS)
         raise TrainError(f"There is no model preset {name!r}; near it: {', '.join(near)}.")
+    return PRESETS[name]
+
+
+def __getattr__(name: str) -> ModelSpec:
+    """The preset of that name, as an attribute of this module."""
+    if name not in PRESETS:
+        raise AttributeError(f"Module {__name__!r} has no attribute {name!r}.")
     return PRESETS[name]
