@@ -1,4 +1,4 @@
-"""WHAT outputs are: steps, stages and experiments. This file exports the alphabet, the names that experiments use.
+"""WHAT outputs are: steps, stages and experiments. This file exports the API, the names that experiments use.
 
 from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, versioned
 """

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 from running import ROOT, start_script, wait_until
-from toy_road import steps
+from toy_pipeline import steps
 
 from marin_resources.storage.files import list_files
 
-SCRIPT = ROOT / "tests/support/toy_road.py"
+SCRIPT = ROOT / "tests/support/toy_pipeline.py"
 SEED = 4
 NOT_OURS = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 """Ray's own processes: with an agent its whole node dies."""

@@ -1,0 +1,1 @@
+"""The project {{project}}: its experiments, and its sensors and schedules."""

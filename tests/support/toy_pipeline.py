@@ -1,4 +1,4 @@
-"""The text road over made-up documents, small enough to be killed twenty times."""
+"""The text pipeline over made-up documents, small enough to be killed twenty times."""
 
 from __future__ import annotations
 
