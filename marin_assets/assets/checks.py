@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 
+from marin_assets.assets.metadata.tables import rounded
 from marin_assets.step.step import Step
 from marin_resources.storage.output.verify import verify_listing
 from marin_resources.types.output import Observed
@@ -65,14 +66,16 @@ def _together(name: str, key: dg.AssetKey, results: Mapping[str, dg.AssetCheckRe
     if more := len(failing) - len(shown):
         shown.append(f"and {more} more partitions")
     warning = all(result.severity is dg.AssetCheckSeverity.WARN for result in failing.values()) and bool(failing)
+    expected, value = _value(first, "expected"), "; ".join(shown) if failing else f"{len(results)} partitions hold it"
     return dg.AssetCheckResult(
         check_name=name,
         asset_key=key,
         passed=not failing,
+        description=_why(expected, value) if failing else None,
         severity=dg.AssetCheckSeverity.WARN if warning else dg.AssetCheckSeverity.ERROR,
         metadata={
-            "expected": _value(first, "expected"),
-            "value": "; ".join(shown) if failing else f"{len(results)} partitions hold it",
+            "expected": expected,
+            "value": value,
             "partitions": len(results),
             "failing": len(failing),
         },
@@ -90,13 +93,16 @@ def _check_complete(key: dg.AssetKey, path: str, data_path: str) -> dg.AssetChec
     shown = [finding.sentence() for finding in verified.findings[:SHOWN_FINDINGS]]
     if more := len(verified.findings) - len(shown):
         shown.append(f"and {more} more; `marin verify` names all")
+    expected = "its files" if verified.unverified else f"the files of its manifest ({verified.files})"
+    value = f"{verified.counts()}: {'; '.join(shown)}" if shown else "complete"
     return dg.AssetCheckResult(
         check_name=COMPLETE,
         asset_key=key,
         passed=verified.ok,
+        description=None if verified.ok else _why(expected, value),
         metadata={
-            "expected": "its files" if verified.unverified else f"the files of its manifest ({verified.files})",
-            "value": f"{verified.counts()}: {'; '.join(shown)}" if shown else "complete",
+            "expected": expected,
+            "value": value,
             "files": verified.files,
             "bytes": verified.bytes,
             "compared": verified.unverified or "names and sizes; `marin verify` compares the bytes",
@@ -109,16 +115,25 @@ def _check_expectations(step: Step, key: dg.AssetKey, observed: Observed) -> lis
     """Marin records no results, so its outputs get a warning, which fails no run."""
     result, recorded = observed.result, observed.record.has_result
     absent = "missing" if recorded else "not recorded"
-    return [
-        dg.AssetCheckResult(
-            check_name=expectation.name,
-            asset_key=key,
-            passed=expectation.holds(result),
-            severity=dg.AssetCheckSeverity.ERROR if recorded and not expectation.warn else dg.AssetCheckSeverity.WARN,
-            metadata={
-                "expected": expectation.describe(),
-                "value": absent if (value := expectation.value_in(result)) is None else value,
-            },
+    results = []
+    for expectation in step.expectations:
+        number = expectation.value_in(result)
+        value = absent if number is None else rounded(number)
+        holds = expectation.holds(result)
+        results.append(
+            dg.AssetCheckResult(
+                check_name=expectation.name,
+                asset_key=key,
+                passed=holds,
+                description=None if holds else _why(expectation.describe(), str(value)),
+                severity=(
+                    dg.AssetCheckSeverity.ERROR if recorded and not expectation.warn else dg.AssetCheckSeverity.WARN
+                ),
+                metadata={"expected": expectation.describe(), "value": value},
+            )
         )
-        for expectation in step.expectations
-    ]
+    return results
+
+
+def _why(expected: str, value: str) -> str:
+    return f"Failed: expected {expected}, got {value}."

@@ -97,3 +97,16 @@ def test_what_marin_has_not_recorded_is_a_warning_and_not_a_failure(path: str) -
     assert (check.passed, check.severity, shown(check, "value")) == (False, dg.AssetCheckSeverity.WARN, "not recorded")
     [_, missing] = check_results(step, dg.AssetKey("x"), Observed(path=path, record=Record.from_dict({"result": {}})))
     assert (missing.passed, missing.severity) == (False, dg.AssetCheckSeverity.ERROR)
+
+
+def test_a_check_that_fails_is_one_sentence_with_what_was_expected_and_what_came(path: str) -> None:
+    step = toy("x", expectations=[expect("pages", at_least=50)])
+    for result, sentence in (
+        ({"pages": 24}, "Failed: expected pages at least 50, got 24."),
+        ({"pages": 1 / 3}, "Failed: expected pages at least 50, got 0.333333."),
+        ({}, "Failed: expected pages at least 50, got missing."),
+        ({"pages": 50}, None),
+    ):
+        record = Record.from_dict({"result": result})
+        [_, check] = check_results(step, dg.AssetKey("x"), Observed(path=path, record=record))
+        assert check.description == sentence
