@@ -64,8 +64,8 @@ class Scene:
 
 
 def lineage(scene: Scene) -> None:
-    left, top, width, height = 240, 130, 1400, 1000  # without the navigation and the header
-    scene.open("/locations/marin/asset-groups/quickstart", "report", width=left + width, height=top + height)
+    left, top, width, height = 240, 110, 1200, 680  # without the navigation and the header
+    scene.open("/asset-groups/", "quickstart", "width_sweep", width=left + width, height=top + height)
     scene.clip = {"x": left, "y": top, "width": width, "height": height}
 
 
