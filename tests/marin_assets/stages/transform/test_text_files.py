@@ -293,6 +293,13 @@ def test_after_a_kill_the_finished_shards_stay(tmp_path: Path, monkeypatch: pyte
     assert first.stat().st_mtime_ns == written
 
 
+def test_an_archive_and_a_folder_of_one_name_are_a_sentence(gcs_prefix: str) -> None:
+    write_bytes(join(gcs_prefix, "raw/a.zip"), b"PK")
+    write_bytes(join(gcs_prefix, "raw/a.zip/b.txt"), b"text")
+    with pytest.raises(TextFilesError, match=r"'a\.zip' is an archive and a folder with 'a\.zip/b\.txt'"):
+        run(gcs_prefix)
+
+
 def test_a_bucket_gives_what_a_folder_gives(any_prefix: str) -> None:
     write_bytes(join(any_prefix, "raw/a.txt"), TEXT.encode())
     write_bytes(join(any_prefix, "raw/sub/b.html"), PAGE.encode())
@@ -300,3 +307,24 @@ def test_a_bucket_gives_what_a_folder_gives(any_prefix: str) -> None:
     counts, documents = run(any_prefix)
     assert [(d.id, d.text) for d in documents] == [("a.txt", TEXT), ("sub/b.html", "# Owls\n\nOwls are birds.")]
     assert reasons(counts) == {"unknown_suffix": 1}
+
+
+@pytest.mark.long
+def test_on_ray_and_in_process_the_documents_are_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(text_files, "SHARD_BYTES", 100)
+    put(
+        tmp_path,
+        {**{f"{i}.txt": f"text {i}" * 10 for i in range(9)}, "a.html": PAGE * 2, "b.txt": b"\xff", "c.pdf": b""},
+    )
+    results = []
+    for name in ("here", "ray"):
+        if name == "ray":
+            request.getfixturevalue("shared_ray")
+            monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: True)
+        config = TextFilesConfig(input_path=str(tmp_path / "raw"), output_path=str(tmp_path / name), split_before="# ")
+        counts = ingest_text_files(unwrap_versioned_value(config))
+        results.append((counts, [Path(shard).read_bytes() for shard in list_shards(str(tmp_path / name))]))
+    assert results[0] == results[1]
+    assert len(results[0][1]) > 3
