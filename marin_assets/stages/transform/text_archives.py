@@ -42,6 +42,9 @@ REASONS = ("unsafe_name", "duplicate_name", "not_a_file", "encrypted", "too_larg
 DRIVE = re.compile(r"[A-Za-z]:")
 ENCRYPTED = 0x1 | 0x40
 """Bits of a zip member's flags: encrypted, and encrypted by a certificate."""
+ZIP_END_BYTES = 22
+"""Size of a zip's last record, without the comment after it."""
+MANY = 0xFFFF
 ZIP_READ_BYTES = 4096
 """Compressed bytes of one read. zipfile decompresses them whole: 4 kB of bzip2 become at most 80 MB."""
 DAMAGES = (
@@ -96,12 +99,15 @@ class _Names:
 def _zip_members(path: str, raw: IO[bytes], names: _Names, max_bytes: int) -> Iterator[tuple[str, bytes | Rejected]]:
     archive_bytes, read_bytes = raw.seek(0, 2), 0
     with zipfile.ZipFile(raw) as archive:
+        _require_all(archive, raw)
         for info in sorted(archive.infolist(), key=lambda info: info.filename):
             stored = info.filename.replace("\\", "/")  # as some programs on Windows write it
             kind = stat.S_IFMT(info.external_attr >> 16)
-            if stored.endswith("/") or kind == stat.S_IFDIR:
+            is_folder = stored.endswith("/") or kind == stat.S_IFDIR
+            if is_folder and not info.file_size:
                 continue
-            name, reason = names.check(stored) if kind in (0, stat.S_IFREG) else (stored, "not_a_file")
+            is_file = kind in (0, stat.S_IFREG) and not is_folder
+            name, reason = names.check(stored) if is_file else (stored, "not_a_file")
             if not reason and info.flag_bits & ENCRYPTED:
                 reason = "encrypted"
             if not reason and info.file_size > max_bytes:
@@ -113,6 +119,16 @@ def _zip_members(path: str, raw: IO[bytes], names: _Names, max_bytes: int) -> It
             require_expansion(path, read_bytes, archive_bytes)
             with archive.open(info) as file:
                 yield name, b"".join(iter(lambda: file.read(ZIP_READ_BYTES), b""))
+
+
+def _require_all(archive: zipfile.ZipFile, raw: IO[bytes]) -> None:
+    """Raise BadZipFile unless the directory has as many members as the zip's last record counts: zipfile takes what is
+    left of a damaged directory."""
+    raw.seek(-ZIP_END_BYTES - len(archive.comment), 2)
+    (counted,) = struct.unpack_from("<H", raw.read(ZIP_END_BYTES), 10)
+    listed = len(archive.infolist())
+    if counted not in (listed & MANY, MANY):  # MANY: the number is in another record
+        raise zipfile.BadZipFile(f"{listed} members are listed, and {counted} are counted")
 
 
 def _tar_members(path: str, raw: IO[bytes], names: _Names, max_bytes: int) -> Iterator[tuple[str, bytes | Rejected]]:

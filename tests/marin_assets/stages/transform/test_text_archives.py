@@ -173,15 +173,16 @@ def test_links_and_devices_in_a_tar_are_counted(tmp_path: Path) -> None:
     assert reasons(counts) == {"not_a_file": 5, "empty": 1}
 
 
-def test_a_link_in_a_zip_is_counted(tmp_path: Path) -> None:
+def test_a_link_and_a_folder_with_content_in_a_zip_are_counted(tmp_path: Path) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         link = zipfile.ZipInfo("link.txt")
         link.external_attr = 0o120777 << 16
         archive.writestr(link, "/etc/passwd")
         archive.mkdir("folder.txt")
+        archive.writestr("folder with content.txt/", "text")
     counts, _ = run(tmp_path, {"a.zip": file.getvalue(), "good.txt": b"good"})
-    assert reasons(counts) == {"not_a_file": 1}
+    assert reasons(counts) == {"not_a_file": 2}
 
 
 def encrypted(data: bytes) -> bytes:
@@ -219,6 +220,13 @@ STORED = packed_zip(MEMBERS, zipfile.ZIP_STORED)
 SECOND_HEADER = 512 + (len(NOISE) + 511) // 512 * 512
 
 
+def comment_that_swallows(data: bytes) -> bytes:
+    """The first member's comment is as long as the entry of the second."""
+    first = data.index(b"PK\x01\x02")
+    entry = data.index(b"PK\x01\x02", first + 1) - first
+    return data[: first + 32] + entry.to_bytes(2, "little") + data[first + 34 :]
+
+
 def without_member_names(data: bytes) -> bytes:
     return data.replace(b"PK\x03\x04", b"PK\x03\x05", 1)
 
@@ -230,6 +238,7 @@ DAMAGED = {
     "cut at the front": ("a.zip", ZIP[2000:]),
     "a changed letter": ("a.zip", flipped(STORED, 1000)),
     "a changed byte": ("a.zip", flipped(ZIP, 2000)),
+    "a directory whose first comment swallows a member": ("a.zip", comment_that_swallows(ZIP)),
     "a member without its header": ("a.zip", without_member_names(ZIP)),
     "an unknown compression": ("a.zip", ZIP.replace(b"\x14\0\0\0\x08\0", b"\x14\0\0\0\x63\0")),
     "no tar": ("a.tar", b"This is text." * 100),
