@@ -1,6 +1,6 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
-default_generation, default_datashop, default_upload.
+default_text_files, default_generation, default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from marin_assets.defaults.data import (
     default_download,
     default_snapshot,
+    default_text_files,
     default_tokenize,
     default_tokenize_chats,
     default_tokenize_preferences,
@@ -58,6 +59,7 @@ __all__ = [
     "default_report",
     "default_sft",
     "default_snapshot",
+    "default_text_files",
     "default_tokenize",
     "default_tokenize_chats",
     "default_tokenize_preferences",

@@ -1,4 +1,4 @@
-"""Create the steps of data: download, tokenize documents, chats and preferences, snapshots."""
+"""Create the steps of data: download, files of text, tokenize documents, chats and preferences, snapshots."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig
 from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePreferencesConfig, tokenize_preferences
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
+from marin_assets.stages.transform.text_files import TextFilesConfig, ingest_text_files
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.reads import partitions_folder
@@ -54,6 +55,42 @@ def default_download(
         resumable=True,
         override_output_path=override_output_path,
         expectations=expectations,
+        partitions=partitions,
+    )
+
+
+def default_text_files(
+    name: str,
+    source: str,
+    *,
+    split_at: str | None = None,
+    split_before: str | None = None,
+    max_bad_fraction: float | None = None,
+    expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
+) -> Step:
+    """Return the step "documents/<name>": a document for each file of text in `source`, copied by "raw/<name>".
+
+    `source` is a folder, a file, a glob or a URL, as in `default_download`; archives of text are read too. A file is
+    divided at lines that equal `split_at`, such as "---", or before lines that begin with the regular expression
+    `split_before`, such as "# ". The documents have the source <name>.
+    """
+    raw = default_download(name, source, partitions=partitions)
+    config = TextFilesConfig(
+        input_path=output_path_of(raw),
+        source=versioned(name),
+        split_at=versioned(split_at),
+        split_before=versioned(split_before),
+    )
+    if max_bad_fraction is not None:
+        config = dataclasses.replace(config, max_bad_fraction=versioned(max_bad_fraction))
+    return Step(
+        name=f"documents/{name}",
+        fn=ingest_text_files,
+        config=config,
+        extras=("curate",),
+        resumable=True,
+        expectations=[expect("files_unaccounted", at_least=0, at_most=0), *expectations],
         partitions=partitions,
     )
 

@@ -83,7 +83,7 @@ def _guarded(path: str, raw: IO[bytes]) -> Iterator[bytes]:
     if compression_of(path) and not head:  # a failed upload: a compressed file without lines still has about 20 bytes
         raise EOFError("the file is empty")
     raw.seek(0)
-    for chunk in _decompressed(path, raw):
+    for chunk in decompressed_chunks(raw, compression_of(path)):
         if not decompressed:
             require_lines(path, chunk)
         decompressed += len(chunk)
@@ -100,8 +100,11 @@ def require_expansion(path: str, decompressed: int, compressed: int) -> None:
         )
 
 
-def _decompressed(path: str, raw: IO[bytes]) -> Iterator[bytes]:
-    compression = compression_of(path)
+def decompressed_chunks(raw: IO[bytes], compression: str) -> Iterator[bytes]:
+    """Yield the decompressed chunks of a file; `compression` is one of COMPRESSIONS, or "" for none.
+
+    A damaged or truncated file raises EOFError, OSError, zlib.error, lzma.LZMAError or zstandard.ZstdError.
+    """
     if compression == ".zst":
         yield from _zstd_chunks(raw)
     elif compression == ".bz2":

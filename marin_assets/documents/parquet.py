@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from marin_assets.documents.columns import missing_column
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.first_bytes import HEAD_BYTES, require_named
 from marin_assets.documents.lines import require_expansion
@@ -113,9 +114,7 @@ def _columns_of(
         if columns[column] > 1:
             raise DocumentError(f"{path!r} has {columns[column]} columns {column!r}, expected one. Rename the others.")
         if column not in existing:
-            raise DocumentError(
-                f"{path!r} has no column {column!r}, only {', '.join(map(repr, existing))}. Name one of these."
-            )
+            raise DocumentError(f"{path!r} has {missing_column(column, existing)}. Name one of these.")
     return selected
 
 

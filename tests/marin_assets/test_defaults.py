@@ -13,6 +13,7 @@ from marin_assets.defaults import (
     default_dpo,
     default_eval,
     default_sft,
+    default_text_files,
     default_tokenize_chats,
     default_tokenize_preferences,
     default_train,
@@ -103,3 +104,21 @@ def test_what_decides_a_tuned_model_is_in_its_version(change: dict[str, Any]) ->
     assert hashes[0]["checkpoints/tuned"] != hashes[1]["checkpoints/tuned"]
     assert hashes[0]["checkpoints/preferring"] != hashes[1]["checkpoints/preferring"]
     assert hashes[0]["checkpoints/base"] == hashes[1]["checkpoints/base"]
+
+
+def test_files_of_text_are_copied_and_become_documents() -> None:
+    documents = default_text_files("letters", "letters/**", split_at="---")
+    graph = build_graph([documents])
+    assert [node.name for node in graph] == ["raw/letters", "documents/letters"]
+    config = resolve(graph[documents], graph, lambda output: "/p/" + output.relative(), "/p")
+    raw = next(node for node in graph if node.name == "raw/letters")
+    assert config.input_path == f"/p/{raw.output.relative()}"
+    assert (config.source, config.split_at, config.split_before) == ("letters", "---", None)
+
+
+@pytest.mark.parametrize("change", [{"split_at": "***"}, {"split_before": "# "}, {"max_bad_fraction": 0.5}])
+def test_what_divides_files_of_text_is_in_their_version(change: dict[str, Any]) -> None:
+    one, other = (build_graph([default_text_files("letters", "letters", **fields)]) for fields in ({}, change))
+    hashes = [{node.name: node.version.hash for node in graph} for graph in (one, other)]
+    assert hashes[0]["raw/letters"] == hashes[1]["raw/letters"]
+    assert hashes[0]["documents/letters"] != hashes[1]["documents/letters"]

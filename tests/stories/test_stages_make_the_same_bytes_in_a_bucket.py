@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import io
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pydoc_data.topics import topics
@@ -16,8 +19,9 @@ from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, s
 from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
 from marin_assets.stages.sample.split_documents import SplitDocumentsConfig, split_documents
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
+from marin_assets.stages.transform.text_files import TextFilesConfig, ingest_text_files
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.storage.files import read_bytes, sizes_below, stored_files
+from marin_resources.storage.files import read_bytes, sizes_below, stored_files, write_bytes
 from marin_resources.storage.paths import join
 
 SHARDS = 3
@@ -31,14 +35,27 @@ def write_source(folder: str) -> None:
         write_documents(join(folder, f"part {i}, of pydoc=é.jsonl.zst"), pages[i::SHARDS])
 
 
+def write_texts(folder: str) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number, (name, text) in enumerate(sorted(topics.items())):
+            if number % 2:
+                write_bytes(join(folder, f"{number % 3} é/{name}.txt"), text.encode())
+            else:
+                archive.writestr(zipfile.ZipInfo(f"{name}.html"), f"<h1>{name}</h1><pre>{html.escape(text)}</pre>")
+    write_bytes(join(folder, "pages.zip"), packed.getvalue())
+
+
 def make_all(prefix: str) -> dict[str, Any]:
     """Each stage's output below the prefix; what the stages say."""
     write_source(join(prefix, "source"))
+    write_texts(join(prefix, "texts"))
     documents = join(prefix, "documents")
     made: list[tuple[str, Callable[[Any], Any], Any]] = [
         ("raw", download_files, DownloadFilesConfig(source=join(prefix, "source"))),
         ("documents", ingest, IngestConfig(input_path=join(prefix, "raw"), id_column="id", metadata_columns="all")),
         ("parquet", ingest, IngestConfig(input_path=join(prefix, "raw"), output_format=".parquet")),
+        ("of_texts", ingest_text_files, TextFilesConfig(input_path=join(prefix, "texts"))),
         ("counted", count_documents, CountDocumentsConfig(documents_path=join(prefix, "parquet"))),
         ("sampled", sample_documents, SampleDocumentsConfig(documents_path=documents, count=20)),
         ("split", split_documents, SplitDocumentsConfig(documents_path=documents)),

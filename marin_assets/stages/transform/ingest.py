@@ -22,6 +22,7 @@ from marin_assets.documents import (
     BadRow,
     Document,
     DocumentError,
+    DocumentFiles,
     RepeatedKeys,
     check_format,
     document_files,
@@ -30,6 +31,7 @@ from marin_assets.documents import (
     read_rows,
     write_documents,
 )
+from marin_assets.documents.columns import missing_column
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
@@ -91,12 +93,21 @@ def ingest(config: IngestConfig) -> dict[str, int | float]:
         reasons = ", ".join(f"{counts[f'rejected_{r}']:,} {r}" for r in REASONS if counts[f"rejected_{r}"])
         raise IngestError(
             f"{counts['rejected']:,} of the {counts['documents']:,} rows of {config.input_path!r} are not documents "
-            f"({reasons}), more than max_bad_fraction {config.max_bad_fraction:g}. Check text_column "
-            f"{config.text_column!r} and the files, or raise max_bad_fraction."
+            f"({reasons}), more than max_bad_fraction {config.max_bad_fraction:g}{_columns_note(config, files)}. "
+            f"Check text_column {config.text_column!r} and the files, or raise max_bad_fraction."
         )
     if all(format_of(file.name) == ".parquet" for file in files.shards):
         _require_some_of_each(config, counts)
     return {**counts, **files.counts}
+
+
+def _columns_note(config: IngestConfig, files: DocumentFiles) -> str:
+    """Return what the first row shows about a wrong text_column."""
+    first = files.shards[0].path
+    row = next((row for _, row in read_rows(first) if not isinstance(row, BadRow)), None)
+    if row is None or config.text_column in row:
+        return ""
+    return f"; the first row of {first!r} has {missing_column(config.text_column, row)}"
 
 
 def _require_some_of_each(config: IngestConfig, counts: Counts) -> None:
@@ -142,16 +153,24 @@ def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Itera
         document = row if isinstance(row, BadRow) else document_of(row)
         if isinstance(document, BadRow):
             if config.bad_rows == "fail":
-                raise DocumentError(
-                    f"{path!r} line {number} is not a document ({document.reason}: {document.detail}). Fix it, or set "
-                    "bad_rows='reject'."
-                )
+                raise DocumentError(f"{path!r} line {number} is not a document {_why_not(document, row, config)}")
             counts["rejected"] += 1
             counts[f"rejected_{document.reason}"] += 1
             continue
         counts["kept"] += 1
         counts["bytes"] += len(document.text.encode())
         yield document
+
+
+def _why_not(bad: BadRow, row: Mapping[str, Any] | BadRow, config: IngestConfig) -> str:
+    """Return the end of the sentence about a bad row. If it lacks a column, the name in the config may be wrong."""
+    field = {"no_text": "text_column", "no_id": "id_column"}.get(bad.reason, "")
+    column = getattr(config, field) if field else None
+    if column is None or isinstance(row, BadRow) or column in row:
+        return f"({bad.reason}: {bad.detail}). Fix it, or set bad_rows='reject'."
+    return (
+        f"({bad.reason}: it has {missing_column(column, row)}). Correct {field} or the row, or set bad_rows='reject'."
+    )
 
 
 def _columns(config: IngestConfig) -> list[str] | None:

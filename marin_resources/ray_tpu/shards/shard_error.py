@@ -4,4 +4,4 @@ from marin_resources.types.errors import MarinError
 
 
 class ShardError(MarinError):
-    """A shard failed: one sentence with its index, its function, the reason and its config."""
+    """A shard failed: the sentence of its error, or of a bug its index, its function, the reason and its config."""

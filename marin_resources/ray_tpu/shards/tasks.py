@@ -24,6 +24,7 @@ from marin_resources.ray_tpu.shards.worker_context import (
     prints_through_ray,
     worker_context,
 )
+from marin_resources.types.errors import MarinError
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.number import number_of
 from marin_resources.wire.reference import load
@@ -136,5 +137,7 @@ def _require_conserved(counts: Mapping[str, int | float]) -> None:
 
 
 def _shard_error(reference: str, index: int, shard: str, error: BaseException) -> ShardError:
+    if isinstance(error, MarinError):  # a sentence for a person, who has no use for the shard's config
+        return ShardError(str(error))
     reason = f"{type(error).__name__}: {str(error).rstrip(chr(46))}"
     return ShardError(f"Shard {index} of {reference!r} failed: {reason}. It was given {shard[:300]}")

@@ -50,6 +50,7 @@ from marin_resources.storage.transfer.account import Account, charged_to, defaul
 from marin_resources.storage.transfer.budget import moved_bytes
 from marin_resources.storage.upload.writer import Writer, writing_as
 from marin_resources.storage.usage.entries import enter, entry_of
+from marin_resources.types.errors import MarinError
 from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.config_json import decode
 from marin_resources.wire.outcome import End, Outcome
@@ -288,15 +289,20 @@ class _Attempt:
         stop_signal.acknowledge()
         shown = Stopped(self.placement.stop_reason()).with_traceback(error.__traceback__) if stopped else error
         text = "".join(traceback.format_exception(type(shown), shown, below_file(shown, __file__)))
-        outcome = self._record_failure(str(shown) if stopped else f"{type(error).__name__}: {error}", text)
+        sentence = str(shown) if stopped else f"{type(error).__name__}: {error}"
+        explained = isinstance(error, MarinError) and not stopped  # the attempt's mark keeps the traceback
+        outcome = self._record_failure(sentence, text, printed=sentence if explained else text)
         if outcome.end is End.SUCCESS or (isinstance(error, Exception | SystemExit) and not stopped):
             return outcome
         raise error if isinstance(error, KeyboardInterrupt) else shown
 
-    def _record_failure(self, sentence: str, text: str) -> Outcome:
-        """Record a failure and its traceback, without secrets. Return success if the output is complete after all."""
+    def _record_failure(self, sentence: str, text: str, printed: str | None = None) -> Outcome:
+        """Record a failure and its traceback, without secrets. Return success if the output is complete after all.
+
+        `printed` goes to the log, the traceback if None.
+        """
         sentence, text = self.redactor.text(sentence), self.redactor.text(text)
-        print(text, flush=True)
+        print(text if printed is None else self.redactor.text(printed), flush=True)
         try:
             if not self.store.fail(self.claim, self._facts(), sentence, text):
                 return Outcome(end=End.SUCCESS)

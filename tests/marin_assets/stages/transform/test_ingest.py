@@ -124,8 +124,33 @@ def test_a_wrong_text_column_does_not_produce_an_empty_corpus(tmp_path: Path) ->
         IngestError, match=r"2 of the 2 rows of .*raw' are not documents \(2 no_text\).*text_column 'text'"
     ):
         run(tmp_path, bad_rows="reject")
-    with pytest.raises(ShardError, match="'text' is missing or null, the columns are 'content'"):
+    with pytest.raises(ShardError, match="it has no column 'text', only 'content'"):
         run(tmp_path)
+
+
+@pytest.mark.parametrize("format", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("field", ["text_column", "id_column"])
+def test_a_wrong_column_is_a_sentence_with_the_columns_and_the_nearest(tmp_path: Path, format: str, field: str) -> None:
+    put(tmp_path, f"a{format}", {"title": "t", "Body": "b"})
+    columns = {"text_column": "Body", "id_column": "title", field: "bdoy"}
+    with pytest.raises(ShardError) as raised:
+        run(tmp_path, **columns)
+    sentence = str(raised.value)
+    assert sentence.startswith(f"'{tmp_path}/raw/a{format}' ")
+    assert "no column 'bdoy', only 'title', 'Body', of which 'Body' is the nearest" in sentence
+    assert "{" not in sentence, "no config is printed"
+
+
+def test_a_wrong_column_is_named_also_where_bad_rows_are_counted(tmp_path: Path) -> None:
+    put(tmp_path, "a.jsonl", {"title": "t", "body": "b"})
+    with pytest.raises(IngestError, match=r"first row of .*a\.jsonl' has no column 'bdoy', only 'title', 'body'"):
+        run(tmp_path, text_column="bdoy", bad_rows="reject")
+
+
+def test_of_many_columns_twenty_are_named(tmp_path: Path) -> None:
+    put(tmp_path, "a.jsonl", {f"column_{i}": "x" for i in range(50)} | {"text": "y"})
+    with pytest.raises(ShardError, match=r"'column_19' and 31 more, of which 'text' is the nearest"):
+        run(tmp_path, text_column="texts")
 
 
 def test_a_column_that_parquet_lacks_is_reported_with_those_it_has(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ def die_once(shard: Shard) -> dict[str, float]:
         os._exit(9)
     return count(shard)
 
+def refuse(shard: Shard) -> dict[str, float]:
+    from marin_resources.types.errors import MarinError
+    raise MarinError("The file 'a' has no column 'b'. Name another.")
+
 def not_counts(shard: Shard) -> int:
     return 3
 
@@ -137,6 +141,14 @@ def test_a_failing_shard_names_itself_and_what_it_was_asked(
     sentence = str(caught.value)
     assert sentence.startswith(f"Shard 3 of '{stage.__name__}:count' failed: ValueError: number 3 is bad")
     assert '"poison": true' in sentence
+
+
+def test_an_error_that_is_a_sentence_is_all_that_a_failing_shard_says(
+    where: str, stage: ModuleType, calls: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ShardError) as caught:
+        map_shards(stage.refuse, shards(stage, calls), output_path=str(tmp_path / "out"))
+    assert str(caught.value) == "The file 'a' has no column 'b'. Name another."
 
 
 def test_after_a_failure_what_is_finished_is_kept(where: str, stage: ModuleType, calls: Path, tmp_path: Path) -> None:

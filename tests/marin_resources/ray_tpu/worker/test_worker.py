@@ -23,7 +23,7 @@ from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.lease import lease
-from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.notes.cost import cost_of
 from marin_resources.storage.output.notes.progress import read_progress
 from marin_resources.storage.output.status import read_status
@@ -234,6 +234,20 @@ def test_a_result_that_is_nested_too_deeply_is_left_out_with_a_sentence(disk_pre
     assert record_of(disk_prefix)["result"] == {"words": 5}
     log = read_bytes(log_path(Store(disk_prefix).locate(X), 1)).decode()
     assert "result['deep'] is nested more than 100 levels deep. It is left out of the record." in log
+
+
+def test_of_an_error_that_is_a_sentence_no_traceback_is_printed(
+    disk_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "exp.py").write_text(
+        "from marin_resources.types.errors import MarinError\n"
+        "def make(config):\n"
+        "    raise MarinError('The roof is open. Close it.')\n"
+    )
+    outcome = run(task_of(disk_prefix, f"{tmp_path}/exp.py:make"))
+    assert outcome.error == "MarinError: The roof is open. Close it."
+    assert capsys.readouterr().out == f"{outcome.error}\n"
+    assert "in make" in read_attempt(Store(disk_prefix).locate(X), 1)["traceback"]
 
 
 def test_a_fifo_in_the_output_fails_the_step_at_once(disk_prefix: str, tmp_path: Path) -> None:
