@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import dagster as dg
 
-from marin_assets.assets.metadata.tables import rounded
 from marin_assets.step.step import Step
 from marin_resources.storage.output.verify import verify_listing
+from marin_resources.types.digits import rounded
 from marin_resources.types.output import Observed
 
 COMPLETE = "complete"

@@ -16,12 +16,13 @@ from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import links_of, plots_of, report_of
 from marin_assets.assets.metadata.ledger import NAMES as LEDGER
 from marin_assets.assets.metadata.ledger import ledger_of
-from marin_assets.assets.metadata.tables import config_table, rounded, table, tables_of
+from marin_assets.assets.metadata.tables import config_table, table, tables_of
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.budget import spent
+from marin_resources.types.digits import rounded
 from marin_resources.types.output import Match
 from marin_resources.types.record import Record
 from marin_resources.types.versioned_json import ControlFileError

@@ -15,13 +15,12 @@ from typing import Any
 
 import dagster as dg
 
+from marin_resources.types.digits import rounded
+
 Row = Mapping[str, Any]
 
 NAME = "name"
 """The column of a mapping's names, unless its rows have such a column."""
-DIGITS = 6
-"""Significant digits of a number; the results have all."""
-
 MAX_ROWS = 50
 """The rest of a longer table is in the results, on the same page."""
 MAX_CHARACTERS = 400
@@ -116,11 +115,6 @@ def _cell(value: Any) -> str | int | float | bool:
         return rounded(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"{text[:MAX_CHARACTERS]} …" if len(text) > MAX_CHARACTERS else text
-
-
-def rounded(number: int | float) -> int | float:
-    """The number with DIGITS significant digits; a whole one as it is."""
-    return number if isinstance(number, int) else float(f"{number:.{DIGITS}g}")
 
 
 def _type(values: Iterable[Any]) -> str:
