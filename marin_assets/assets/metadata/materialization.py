@@ -1,5 +1,5 @@
-"""The metadata of a materialization, in the order of a reader's interest: drift, if any, the result, its cost, its
-place in the store, and how it was computed."""
+"""The metadata of a materialization, in the order of a reader's interest: damage and drift, if any, the result, its
+cost, its place in the store, and how it was computed."""
 
 from __future__ import annotations
 
@@ -53,8 +53,11 @@ def materialization_metadata(
     """
     observed, record = produced.observed, produced.observed.record
     result, transfers = observed.result, _transfers(observed.path, record)
-    drifts = _drifts(drift, not_recorded)
+    drifts, log = _drifts(drift, not_recorded), _log(observed.path, record)
+    unverified = {"unverified": "the record beside this output has no version to compare"}
     shown: dict[str, Any] = {
+        **{name: value for name, value in log.items() if name == "damaged"},
+        **(unverified if observed.match is Match.UNVERIFIED else {}),
         **(drifts if without_plumbing(drift) else {}),
         **report_of(observed),
         **links_of(result),
@@ -67,8 +70,6 @@ def materialization_metadata(
         "reused": produced.reused,
         **drifts,
     }
-    if observed.match is Match.UNVERIFIED:
-        shown["unverified"] = "the record beside this output has no version to compare"
     shown |= {
         **_sizes(record),
         **_timing(record),
@@ -84,7 +85,7 @@ def materialization_metadata(
         shown["lost_workers"] = produced.lost_workers
     return shown | {
         "dagster/uri": _uri(observed.data_path),
-        **_log(observed.path, record),
+        **log,
         **_job(record),
         **_site(record),
         "config": config_table(record.config or {}, _versioned(record)),

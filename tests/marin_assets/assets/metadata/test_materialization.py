@@ -12,9 +12,10 @@ from marin_resources.hardware.resources import tpu
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.mirror import local_path_of
+from marin_resources.storage.output.commit import NAME as COMMIT
 from marin_resources.storage.output.notes.cost import spent_of
 from marin_resources.storage.transfer.account import Account, charged_to
-from marin_resources.types.output import Observed
+from marin_resources.types.output import Match, Observed
 from marin_resources.types.record import Record
 
 
@@ -181,3 +182,12 @@ def test_the_tries_on_slices_are_a_table_with_their_sums(tmp_path: Path) -> None
 
 def test_a_step_that_ran_on_no_slice_has_no_ledger(tmp_path: Path) -> None:
     assert not {"goodput", "tries", "kept_s"} & page_of_record(tmp_path).keys()
+
+
+def test_what_is_wrong_with_an_output_is_on_top(tmp_path: Path) -> None:
+    record = Record.from_dict({"attempt": 1, "result": {"loss": 2.5}})
+    observed = Observed(path=str(tmp_path), record=record, match=Match.UNVERIFIED)
+    assert next(iter(materialization_metadata(Produced(observed=observed, reused=True)))) == "unverified"
+    write_bytes(f"{tmp_path}/{COMMIT}", b"{")
+    damaged = Observed(path=str(tmp_path), record=Record.from_dict({"result": {"loss": 2.5}}))
+    assert next(iter(materialization_metadata(Produced(observed=damaged, reused=True)))) == "damaged"
