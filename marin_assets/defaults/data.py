@@ -14,6 +14,7 @@ from marin_assets.stages.tokenize.chat.tokenize_chats import TokenizeChatsConfig
 from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePreferencesConfig, tokenize_preferences
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.reads import partitions_folder
@@ -29,6 +30,7 @@ from marin_assets.step.values import (
 )
 
 
+@checks_arguments()
 @takes_marins_arguments
 def default_download(
     name: str,
@@ -58,6 +60,7 @@ def default_download(
     )
 
 
+@checks_arguments("dataset", "tokenizer")
 @takes_marins_arguments
 def default_tokenize(
     name: str,
@@ -90,6 +93,7 @@ def default_tokenize(
     return _tokenized(name, tokenize, config, documents, validation_fraction, expectations)
 
 
+@checks_arguments()
 def default_tokenizer(
     name: str, documents: Step | InputName, *, vocab_size: int, validation_fraction: float = 0.05
 ) -> Step:
@@ -107,6 +111,7 @@ def default_tokenizer(
     )
 
 
+@checks_arguments()
 def default_tokenize_chats(
     name: str,
     dataset: Step | InputName,
@@ -132,6 +137,7 @@ def default_tokenize_chats(
     return _tokenized(name, tokenize_chats, config, dataset, validation_fraction, expectations)
 
 
+@checks_arguments()
 def default_tokenize_preferences(
     name: str,
     dataset: Step | InputName,
@@ -157,6 +163,7 @@ def default_tokenize_preferences(
     return _tokenized(name, tokenize_preferences, config, dataset, validation_fraction, expectations)
 
 
+@checks_arguments("of")
 def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
     """Return the step "snapshots/<name>": for each of its own keys, the list of the partitions of `of` that were
     complete when the key was made.
