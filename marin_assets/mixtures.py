@@ -28,6 +28,7 @@ from marin_assets.stages.train.specs.mixture import (
 )
 from marin_assets.stages.train.specs.mixture_checks import check_recipe
 from marin_assets.stages.train.specs.model import ModelSpec, length_before_a_run
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.graph import build_graph
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.step import Step
@@ -38,6 +39,7 @@ BLOCK_SIZE = 2048
 """The block size of Levanter and Marin."""
 
 
+@checks_arguments()
 @takes_marins_arguments
 def lm_data_config(
     training_set: Step | InputName,
@@ -59,6 +61,7 @@ def lm_data_config(
     )
 
 
+@checks_arguments("weights")
 @takes_marins_arguments
 def lm_mixture_data_config(
     components: Mapping[str, Component],
@@ -87,6 +90,7 @@ def lm_mixture_data_config(
     )
 
 
+@checks_arguments("weights_list")
 @takes_marins_arguments
 def lm_varying_mixture_data_config(
     components: Mapping[str, Component],
@@ -116,6 +120,7 @@ def lm_varying_mixture_data_config(
     )
 
 
+@checks_arguments()
 def add_validation_sets_to_mixture(config: Mixture, validation_sets: Mapping[str, Component]) -> Mixture:
     """The mixture with more sets that are only validated on. A set that is a member already stays as it is.
 
@@ -126,6 +131,7 @@ def add_validation_sets_to_mixture(config: Mixture, validation_sets: Mapping[str
     return replace(config, components=components)
 
 
+@checks_arguments()
 def mixture_for_evaluation(inputs: Mapping[str, Component]) -> Mixture:
     """Sets that are only validated on. It cannot be trained on."""
     components = _components(inputs)
@@ -178,6 +184,7 @@ def interpolate_mixture_weights(mixture_weights: Sequence[Weights], weights: Seq
     return dict(sorted(combined.items()))
 
 
+@checks_arguments("model_config", "train_config")
 def simulated_epoching_train(
     name: str,
     tokenized: Step | InputName | Mixture,

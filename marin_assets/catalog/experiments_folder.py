@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import logging
 import os
 import pkgutil
@@ -16,11 +17,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from marin_assets.catalog.error_line import line_of
+from marin_assets.catalog.mistake import sentence_of
 from marin_assets.catalog.validation import validate
+from marin_assets.step.error_line import place_of
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
-from marin_assets.step.values import ConfigError
+from marin_assets.step.values import ConfigError, InputName
 from marin_resources.configuration.code_packages import experiment_packages
 
 log = logging.getLogger(__name__)
@@ -36,8 +38,19 @@ class Experiments:
     """Experiment name -> the first line of its file's docstring, for those that have one."""
 
 
-def load_experiments() -> Experiments:
-    """Every experiment that imports, and whose steps do not clash with those of the experiments before it."""
+def load_experiments(not_logged: str | None = None) -> Experiments:
+    """Every experiment that imports, and whose steps do not clash with those of the experiments before it.
+
+    A warning is logged for each one that is left out, but for `not_logged`: its caller reports it.
+    """
+    loaded = _load_all()
+    for name, sentence in loaded.left_out.items():
+        if name != not_logged:
+            log.warning(sentence)
+    return loaded
+
+
+def _load_all() -> Experiments:
     loaded: dict[str, tuple[Step, ...]] = {}
     left_out: dict[str, str] = {}
     modules: dict[str, str] = {}
@@ -45,18 +58,18 @@ def load_experiments() -> Experiments:
         name = _name_of(module)
         if modules.setdefault(name, module) != module:
             twice = ConfigError(f"{modules[name]} has the same file name. Rename one of the two files.")
-            _leave_out(module, twice, left_out)
+            left_out[module] = _why_left_out(module, twice)
             continue
         try:
             loaded[name] = _load(module)
         except Exception as error:  # one broken file must not take the others away
-            _leave_out(name, error, left_out)
+            left_out[name] = _why_left_out(name, error)
     if not _clash(loaded):
         return Experiments(loaded, left_out, _titles(loaded, modules))
     agreed: dict[str, tuple[Step, ...]] = {}
     for name, steps in loaded.items():  # one by one, to find the one that clashes
         if clash := _clash({**agreed, name: steps}):
-            _leave_out(name, clash, left_out)
+            left_out[name] = _why_left_out(name, clash)
         else:
             agreed[name] = steps
     return Experiments(agreed, dict(sorted(left_out.items())), _titles(agreed, modules))
@@ -76,10 +89,10 @@ def _clash(loaded: Mapping[str, tuple[Step, ...]]) -> Exception | None:
     return None
 
 
-def _leave_out(name: str, error: Exception, left_out: dict[str, str]) -> None:
-    line = line_of(error.__traceback__)
-    left_out[name] = f"Experiment {name!r} is left out: {type(error).__name__}: {error}{line and f' ({line})'}"
-    log.warning(left_out[name])
+def _why_left_out(name: str, error: Exception) -> str:
+    place = place_of(error)
+    why = sentence_of(error) or f"{type(error).__name__}: {error}"
+    return f"{place and f'{place}: '}Experiment {name!r} is left out: {' '.join(why.split())}"
 
 
 def experiment_names() -> list[str]:
@@ -102,12 +115,38 @@ def _name_of(module: str) -> str:
 
 def _load(module_name: str) -> tuple[Step, ...]:
     module = importlib.import_module(module_name)
-    if not callable(getattr(module, "steps", None)):
-        raise ConfigError(f"{module.__file__!r} has no function steps(). Add one that returns the experiment's steps.")
-    steps = module.steps()
-    if not isinstance(steps, Iterable):
-        raise ConfigError(f"steps() in {module.__file__!r} returned {steps!r}, expected a list of steps.")
-    return tuple(steps)
+    function = getattr(module, "steps", None)
+    if not callable(function):
+        raise ConfigError(
+            f"{module.__file__!r} has no function steps(). Add one that returns the experiment's steps."
+        ).at(f"{module.__file__}:1")
+    code = getattr(function, "__code__", None)
+    place = f"{module.__file__}:{code.co_firstlineno if code else 1}"
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        sentence = f"steps() cannot be called without arguments: {error}. Give each a default."
+        raise ConfigError(sentence).at(place) from None
+    returned = function()
+    try:
+        return _checked(returned)
+    except ConfigError as error:
+        raise error.at(place) from None
+
+
+def _checked(returned: object) -> tuple[Step, ...]:
+    """The steps that `steps()` has returned. Raises ConfigError for what is no list of steps."""
+    if returned is None:
+        raise ConfigError("steps() returned None, expected a list of steps. Add a return.")
+    if isinstance(returned, Step | InputName):
+        raise ConfigError(f"steps() returned the step {returned.name!r}, expected a list of steps. Return [step].")
+    if isinstance(returned, str | Mapping) or not isinstance(returned, Iterable):
+        raise ConfigError(f"steps() returned {returned!r:.100}, expected a list of steps.")
+    steps = tuple(returned)
+    for number, step in enumerate(steps, 1):
+        if not isinstance(step, Step):
+            raise ConfigError(f"steps() returned {step!r:.100} as number {number} of its list, expected a step.")
+    return steps
 
 
 def experiment_of_script(graph: Graph) -> str | None:

@@ -6,6 +6,7 @@ from marin_assets.catalog.asset_key import key_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import check_config
 from marin_assets.step.values import ConfigError
+from marin_resources.types.errors import InvalidInputError
 from marin_resources.wire.reference import reference_to
 
 MAX_CHAIN = 900
@@ -17,14 +18,17 @@ def validate(graph: Graph) -> Graph:
     _refuse_long_chains(graph)
     keys: dict[tuple[str, ...], Node] = {}
     for node in graph:
-        check_config(node)
-        reference_to(node.step.fn)
+        try:
+            check_config(node)
+            reference_to(node.step.fn)
+        except InvalidInputError as error:
+            raise error.at(node.step.line) from None
         other = keys.setdefault(key_of(node), node)
         if other is not node:
             raise ConfigError(
                 f"Steps {other.name!r} and {node.name!r} have the same asset key {'/'.join(key_of(node))!r}. "
                 "Give one of them another key."
-            )
+            ).at(node.step.line)
     return graph
 
 
@@ -36,4 +40,4 @@ def _refuse_long_chains(graph: Graph) -> None:
             raise ConfigError(
                 f"Step {node.name!r} ends a chain of {length[node]} steps, and Dagster takes at most {MAX_CHAIN}. "
                 "Let one step do the work of several, or read an earlier output by its hardcoded path."
-            )
+            ).at(node.step.line)

@@ -39,7 +39,7 @@ def _run_in_sentences(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except MarinError as error:
-        return print_error(str(error), 2 if isinstance(error, InvalidInputError) else 1, as_json=as_json)
+        return print_error(error.with_place(), 2 if isinstance(error, InvalidInputError) else 1, as_json=as_json)
     except KeyboardInterrupt:
         return print_error("Stopped by Ctrl-C.", 130, as_json=as_json)
 

@@ -15,6 +15,7 @@ from marin_assets.stages.tokenize.chat.tokenize_preferences import TokenizePrefe
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.stages.transform.text_files import TextFilesConfig, ingest_text_files
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.reads import partitions_folder
@@ -30,6 +31,7 @@ from marin_assets.step.values import (
 )
 
 
+@checks_arguments()
 @takes_marins_arguments
 def default_download(
     name: str,
@@ -59,6 +61,7 @@ def default_download(
     )
 
 
+@checks_arguments()
 def default_text_files(
     name: str,
     source: str,
@@ -95,6 +98,7 @@ def default_text_files(
     )
 
 
+@checks_arguments("dataset", "tokenizer")
 @takes_marins_arguments
 def default_tokenize(
     name: str,
@@ -127,6 +131,7 @@ def default_tokenize(
     return _tokenized(name, tokenize, config, documents, validation_fraction, expectations)
 
 
+@checks_arguments()
 def default_tokenizer(
     name: str, documents: Step | InputName, *, vocab_size: int, validation_fraction: float = 0.05
 ) -> Step:
@@ -144,6 +149,7 @@ def default_tokenizer(
     )
 
 
+@checks_arguments()
 def default_tokenize_chats(
     name: str,
     dataset: Step | InputName,
@@ -169,6 +175,7 @@ def default_tokenize_chats(
     return _tokenized(name, tokenize_chats, config, dataset, validation_fraction, expectations)
 
 
+@checks_arguments()
 def default_tokenize_preferences(
     name: str,
     dataset: Step | InputName,
@@ -194,6 +201,7 @@ def default_tokenize_preferences(
     return _tokenized(name, tokenize_preferences, config, dataset, validation_fraction, expectations)
 
 
+@checks_arguments("of")
 def default_snapshot(name: str, of: Step, partitions: Partitions) -> Step:
     """Return the step "snapshots/<name>": for each of its own keys, the list of the partitions of `of` that were
     complete when the key was made.

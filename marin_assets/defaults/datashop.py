@@ -11,6 +11,7 @@ from marin_assets.stages.generate.label_by_answers import NEGATIVE, POSITIVE, La
 from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import expect
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
@@ -38,6 +39,7 @@ class Datashop:
         return (self.sample, self.answers, self.labels, self.classifier, self.judged, self.kept)
 
 
+@checks_arguments("engine")
 def default_datashop(
     name: str,
     corpus: Step | InputName,

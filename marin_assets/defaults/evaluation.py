@@ -12,6 +12,7 @@ from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLosses
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.sets import Partitions
@@ -26,6 +27,7 @@ from marin_assets.step.values import (
 from marin_resources.hardware.resources import Resources, cpu
 
 
+@checks_arguments("engine")
 @takes_marins_arguments
 def default_eval(
     step: Step | InputName,
@@ -69,6 +71,7 @@ def default_eval(
     )
 
 
+@checks_arguments()
 def default_checkpoint_evals(
     step: Step,
     partitions: Partitions,
@@ -98,6 +101,7 @@ def default_checkpoint_evals(
     )
 
 
+@checks_arguments()
 def default_perplexity(
     step: Step | InputName,
     sets: Mapping[str, Step | InputName | str],
@@ -133,6 +137,7 @@ def default_perplexity(
     )
 
 
+@checks_arguments()
 def default_loss_comparison(name: str, first: Step, second: Step, *, max_page_bytes: int = 10_000_000) -> Step:
     """Return the step "losses/<name>": a page with the losses of two steps of default_perplexity, side by side."""
     return Step(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from marin_assets.defaults.environment import extras_on
 from marin_assets.inference.engine import Engine, require_engine
 from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
 from marin_resources.hardware.resources import Resources, cpu
 
 
+@checks_arguments("engine")
 def default_generation(
     name: str,
     documents: Step | InputName,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from marin_assets.stages.publish.upload_model import TOKEN, UploadModelConfig, upload_model
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.step import Step
 from marin_assets.step.values import output_path_of, versioned
 
 
+@checks_arguments()
 def default_upload(
     step: Step,
     repository: str,

@@ -9,6 +9,7 @@ from marin_assets.stages.download.docstring_chats import DocstringChatsConfig, d
 from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
 from marin_assets.stages.quality.label_pydoc import NEGATIVE, POSITIVE, LabelPydocConfig, label_pydoc
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import expect
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
@@ -27,6 +28,7 @@ class PythonText:
     tokenizer: Step
 
 
+@checks_arguments()
 def default_python_text(
     name: str, *, vocab_size: int, validation_fraction: float, max_modules: int | None = None
 ) -> PythonText:
@@ -60,6 +62,7 @@ def default_python_text(
     )
 
 
+@checks_arguments()
 def default_docstring_chats(name: str, *, max_chats: int | None = None) -> Step:
     """Return the step "raw/<name>": in `chats` and in `preferences` questions about functions of the standard library,
     answered by their docstrings."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
 from marin_assets.stages.report.report import ReportConfig, write_report
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import expect
 from marin_assets.step.step import Step
 from marin_assets.step.values import output_path_of, versioned
 
 
+@checks_arguments()
 def default_model_comparison(
     name: str,
     evaluations: Mapping[str, Step],
@@ -38,6 +40,7 @@ def default_model_comparison(
     )
 
 
+@checks_arguments()
 def default_report(name: str, steps: Mapping[str, Step], *, title: str) -> Step:
     """Return the step "report/<name>": a page about the steps by label, and whether their expectations held."""
     return Step(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.report.compare_runs import CompareRunsConfig, compare_runs
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
@@ -21,6 +21,7 @@ from marin_assets.step.values import (
     unwrap_versioned_value,
     versioned,
 )
+from marin_resources.types.near_names import expected_one_of
 
 Varied = Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
 
@@ -34,6 +35,7 @@ class GridPoint:
     """The values of the combination, by the names in its label: {"learning_rate": 0.003, "width": "64"}."""
 
 
+@checks_arguments("varied")
 def grid(base: Step, varied: Varied) -> dict[str, GridPoint]:
     """Return a step for each combination of values, by a readable label: "learning_rate=0.003,seed=1".
 
@@ -65,6 +67,7 @@ def grid(base: Step, varied: Varied) -> dict[str, GridPoint]:
     return points
 
 
+@checks_arguments()
 def default_comparison(
     name: str,
     runs: Mapping[str, Step | GridPoint],
@@ -139,9 +142,10 @@ def _replaced(config: Any, path: Sequence[str], value: Any, where: str) -> Any:
         return {**config, ".".join(path): _replaced(None, (), value, where)}
     names = [field.name for field in dataclasses.fields(config)] if dataclasses.is_dataclass(config) else []
     if path[0] not in names:
-        near = difflib.get_close_matches(path[0], names, n=3) or names
-        has = f"has the fields {', '.join(near)}" if names else "has no fields"
-        raise ConfigError(f"{where} names no field: {type(config).__name__} {has}, not {path[0]!r}. Correct the path.")
+        raise ConfigError(
+            f"{where} names no field: {type(config).__name__} has no {path[0]!r}, "
+            f"{expected_one_of(path[0], names, 'fields')}"
+        )
     return dataclasses.replace(
         config,
         **{path[0]: _replaced(getattr(config, path[0]), path[1:], value, where)},  # type: ignore[arg-type]

@@ -17,10 +17,12 @@ from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import env_of
 from marin_assets.stages.train.train_dpo import train_dpo
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.field_checks import tags_of
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.sets import Partitions
-from marin_assets.step.step import Step, tags_of
+from marin_assets.step.step import Step
 from marin_assets.step.values import (
     ConfigError,
     InputName,
@@ -34,6 +36,7 @@ Tokenized = Step | InputName | Mapping[str, Step | InputName] | Mixture
 Tags = Mapping[str, str] | Sequence[str]
 
 
+@checks_arguments("tokenized", "model_config", "train_config")
 @takes_marins_arguments
 def default_train(
     name: str,
@@ -74,6 +77,7 @@ def default_train(
     )
 
 
+@checks_arguments("of", "tokenized", "train_config")
 @takes_marins_arguments
 def default_anneal(
     name: str,
@@ -120,6 +124,7 @@ def default_anneal(
     return default_train(name, tokenized, model, config, resources=resources, tags=tags, expectations=expectations)
 
 
+@checks_arguments("chats", "start", "model_config", "train_config")
 @takes_marins_arguments
 def default_sft(
     name: str,
@@ -154,6 +159,7 @@ def default_sft(
     )
 
 
+@checks_arguments("start", "reference", "model_config", "train_config")
 @takes_marins_arguments
 def default_dpo(
     name: str,

@@ -6,6 +6,7 @@ Upper and lower case are the same.
 from __future__ import annotations
 
 from marin_assets.documents.document import DocumentError
+from marin_resources.types.near_names import expected_one_of
 
 FORMATS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 """The formats that stages write. They read some more."""
@@ -45,4 +46,4 @@ def without_format(name: str) -> str:
 def check_format(output_format: str) -> None:
     """Raise DocumentError for a format that cannot be written."""
     if output_format not in FORMATS:
-        raise DocumentError(f"output_format is {output_format!r}, expected one of {', '.join(FORMATS)}.")
+        raise DocumentError(f"output_format is {output_format!r}, {expected_one_of(output_format, FORMATS)}")

@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 from marin_assets.step.values import unwrap_versioned_value, versioned
 from marin_resources.configuration.settings import checkout
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 Kind = Literal["jax", "torch", "vllm"]
 MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}
@@ -64,7 +65,9 @@ def require_engine(engine: Any) -> None:
             f"The engine is {unwrapped!r}, expected None, TORCH, VLLM or another Engine. Pass one of them."
         )
     if unwrapped.kind not in get_args(Kind):
-        raise EngineError(f"The engine is of the kind {unwrapped.kind!r}, expected one of {', '.join(get_args(Kind))}.")
+        raise EngineError(
+            f"The engine is of the kind {unwrapped.kind!r}, {expected_one_of(unwrapped.kind, get_args(Kind))}"
+        )
 
 
 def python_of(engine: Engine) -> str:

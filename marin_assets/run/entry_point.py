@@ -17,17 +17,18 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from marin_assets.catalog.experiments_folder import experiment_of_script
-from marin_assets.catalog.script import register_steps
+from marin_assets.catalog.script import graph_of_call, is_reading, register_graph
 from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.run.marins_options import in_our_form, run_only_patterns
 from marin_assets.run.options import OptionParser, add_prefix, prefix_of
 from marin_assets.run.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
-from marin_assets.step.graph import Graph, Node, build_graph
+from marin_assets.step.error_line import line_here
+from marin_assets.step.graph import Graph, Node
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 @takes_marins_arguments
 def executor_main(
-    steps: Sequence[Step | InputName], description: str | None = None, *, max_concurrent: int | None = None
+    steps: Iterable[Step | InputName], description: str | None = None, *, max_concurrent: int | None = None
 ) -> dict[str, str]:
     """Materialize the steps and all their inputs. Complete outputs are reused. Options come from the command line.
 
@@ -57,11 +58,14 @@ def executor_main(
     _refuse_import()
     try:
         load_settings()
-        _require_steps(steps)
-        register_steps(steps)
-        return _run(steps, description, _parse(description, max_concurrent))
+        options = _parse(description, max_concurrent)
+        graph = graph_of_call(steps)
+        register_graph(graph)
+        return _run(graph, description, options)
     except MarinError as error:
-        _quit(str(error), 2 if isinstance(error, InvalidInputError) else 1)
+        if is_reading():
+            raise
+        _quit(error.with_place(), 2 if isinstance(error, InvalidInputError) else 1)
     except KeyboardInterrupt:
         _quit("Stopped by Ctrl-C. Complete outputs stay; run again to continue.", 130)
 
@@ -78,19 +82,9 @@ def _refuse_import() -> None:
         frame = frame.f_back
 
 
-def _require_steps(steps: object) -> None:
-    if isinstance(steps, Step | InputName):
-        raise ConfigError(f"executor_main got the step {steps.name!r}, expected a list of steps. Write [step].")
-    if not isinstance(steps, Sequence) or isinstance(steps, str):
-        raise ConfigError(f"executor_main got {steps!r}, expected a list of steps.")
-    if not steps:
-        raise ConfigError("executor_main got an empty list, expected at least one step.")
-
-
-def _run(steps: Sequence[Step | InputName], description: str | None, options: argparse.Namespace) -> dict[str, str]:
+def _run(graph: Graph, description: str | None, options: argparse.Namespace) -> dict[str, str]:
     store = store_at(prefix_of(options))
     refuse_store_without_conditions(store.prefix)
-    graph = build_graph(steps)
     nodes = selected_nodes(graph, options)
     for sentence in graph.drift:
         print(f"drift: {sentence}", file=sys.stderr)
@@ -197,6 +191,10 @@ def _parse(description: str | None, max_concurrent: int | None) -> argparse.Name
         help="part of a step's name, with all that the step needs",
     )
     options = parser.parse_args(in_our_form(sys.argv[1:]))
+    if max_concurrent is not None and (isinstance(max_concurrent, bool) or max_concurrent not in range(1, sys.maxsize)):
+        raise ConfigError(
+            f"executor_main got max_concurrent={max_concurrent!r}, expected a whole number of 1 or more, or None."
+        ).at(line_here())
     options.max_concurrent = max_concurrent or options.max_concurrent
     return options
 

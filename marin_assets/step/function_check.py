@@ -5,21 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import numbers
-from collections.abc import Callable, Iterator
-from pathlib import PurePath
+from collections.abc import Callable
 from typing import Any
 
-from marin_assets.step.values import ConfigError, Placeholder, StepMarker, VersionedValue
+from marin_assets.step.type_check import described, mismatch_in
+from marin_assets.step.values import ConfigError, require_shallow
 
-SIMPLE: dict[str, type | tuple[type, ...]] = {
-    "int": numbers.Integral,
-    "float": numbers.Real,
-    "str": (str, PurePath),
-    "bool": bool,
-    "None": type(None),
-}
-"""Annotations that a value is compared with. A field with another one is not checked."""
+SHOWN_CHARACTERS = 200
+"""The most characters of a function's arguments in a sentence."""
 
 
 def require_function(fn: Any, step: str) -> None:
@@ -52,8 +45,9 @@ def require_config_fits(fn: Callable[..., Any], config: Any, step: str) -> None:
     try:
         signature.bind(config)
     except TypeError:
+        arguments = str(signature) if len(str(signature)) <= SHOWN_CHARACTERS else "(…)"
         raise ConfigError(
-            f"Step {step!r} has the function {_name(fn)}{signature}, expected one that takes the config alone. Put "
+            f"Step {step!r} has the function {_name(fn)}{arguments}, expected one that takes the config alone. Put "
             "other arguments into the config."
         ) from None
     expected = next(iter(signature.parameters.values())).annotation
@@ -67,33 +61,18 @@ def require_config_fits(fn: Callable[..., Any], config: Any, step: str) -> None:
 
 
 def require_types(config: Any, step: str) -> None:
-    """Raise ConfigError for a field whose value is of another type than its annotation, if that is a plain one."""
-    for place, annotation, value in _mismatches(config, ""):
+    """Raise ConfigError for a field whose value is of another type than its annotation (`type_check.py`)."""
+    try:
+        wrong = mismatch_in(config)
+    except RecursionError:
+        require_shallow(config, f"Step {step!r} config")
+        raise
+    if wrong is not None:
+        annotation = f"{wrong.annotation} " if wrong.annotation not in wrong.expected else ""
         raise ConfigError(
-            f"Step {step!r} config.{place} is {value!r}, a {type(value).__name__}, expected {annotation}, as its "
-            f"annotation in {type(config).__name__} states."
+            f"Step {step!r} config{wrong.place} is {described(wrong.value)}, {wrong.expected}, as its annotation "
+            f"{annotation}in {wrong.owner} states."
         )
-
-
-def _mismatches(config: Any, above: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield (place, annotation, value) of each field with a plain annotation and a value of another type."""
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        value = value.value if isinstance(value, VersionedValue) else value
-        annotation = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
-        names = [name.strip() for name in annotation.split("|")]
-        if _has_path(value):
-            continue
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            yield from _mismatches(value, f"{above}{field.name}.")
-        elif all(name in SIMPLE for name in names) and not any(isinstance(value, SIMPLE[name]) for name in names):
-            yield f"{above}{field.name}", annotation, value
-
-
-def _has_path(value: Any) -> bool:
-    """Whether it is a path that is known later, or a list or a dict of some."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return any(isinstance(part, Placeholder | StepMarker) for part in (value, *parts))
 
 
 def _name(fn: Any) -> str:

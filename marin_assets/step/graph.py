@@ -110,6 +110,7 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
     by_version: dict[str, Node] = {}
     drift: list[str] = []
     for step in order:
+        _refuse_cycle(step, inputs[step], versions)
         version = versions[step] = compute_version(step.name, inputs[step], versions)
         if (equal := by_version.get(version.text)) is not None:
             _require_same_outputs(equal.step, step)
@@ -147,11 +148,25 @@ def _visit(roots: list[Step]) -> tuple[dict[Step, Inputs], list[Step]]:
         if inputs_done:
             order.append(step)
         elif step not in inputs:
-            inputs[step] = read_inputs(step)
+            try:
+                inputs[step] = read_inputs(step)
+            except ConfigError as error:
+                raise error.at(step.line) from None
             stack.append((step, True))
             above = (*inputs[step].dependencies, *inputs[step].pseudo_dependencies)
             stack.extend((other, False) for other in reversed(above) if other not in inputs)
     return inputs, order
+
+
+def _refuse_cycle(step: Step, inputs: Inputs, before: Mapping[Step, Version]) -> None:
+    """Raise ConfigError for an input that is not before its reader: its own inputs lead back to the reader."""
+    for source in (*inputs.dependencies, *inputs.pseudo_dependencies):
+        if source not in before:
+            circle = "itself" if source is step else f"{source.name!r}, whose inputs lead back to it"
+            raise ConfigError(
+                f"Step {step.name!r} reads {circle}. Expected inputs that are computed before it. Read another step, "
+                "or leave the input out."
+            ).at(step.line)
 
 
 def _difference(first: Step, second: Step) -> Iterator[str]:
@@ -176,12 +191,12 @@ def _require_same_outputs(first: Step, second: Step) -> None:
         raise ConfigError(
             f"Two steps named {first.name!r} have one version and different partitions, {first.partitions} and "
             f"{second.partitions}. Use one of the two steps everywhere."
-        )
+        ).at(second.line)
     if first.override_output_path != second.override_output_path:
         raise ConfigError(
             f"Two steps named {first.name!r} have one version and different output paths, "
             f"{first.override_output_path!r} and {second.override_output_path!r}. Use one of the two steps everywhere."
-        )
+        ).at(second.line)
 
 
 def _name(fn: object) -> str:
@@ -198,11 +213,13 @@ def _refuse_collisions(graph: Graph) -> None:
             if other is node:
                 continue
             if index is by_path:
-                raise ConfigError(f"Two different versions share the path {place!r}. Rename one of the steps.")
+                raise ConfigError(f"Two different versions share the path {place!r}. Rename one of the steps.").at(
+                    node.step.line
+                )
             raise ConfigError(
                 f"Two steps named {place!r} have different versions, {other.version.hash} and {node.version.hash}. "
                 f"They differ in {explain_difference(other, node)}. Give one of them another name."
-            )
+            ).at(node.step.line)
 
 
 def explain_difference(first: Node, second: Node) -> str:

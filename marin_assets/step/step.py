@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from marin_assets.step.error_line import line_here
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.field_checks import require_fields, require_name, tags_of
 from marin_assets.step.function_check import require_config_fits, require_function, require_types
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.sets import Partitions
-from marin_assets.step.placement import require_override
 from marin_assets.step.values import (
     ConfigError,
     InputName,
@@ -25,14 +26,8 @@ from marin_assets.step.values import (
 )
 from marin_resources.hardware.resources import Resources, cpu
 
-MOST_BYTES = 200
-"""The bytes of a segment of a step's name: a name in a file system has 255, and a version or a suffix follows."""
 _URL = re.compile(r"\s*(?:\w+::)*[A-Za-z][A-Za-z0-9+.-]*://[^/\s@:]*:(?P<password>[^/\s@]+)@")
 """A URL with user and password, also behind the protocols that fsspec chains. A token as the user is not found."""
-
-_TAG_NAME = re.compile(r"([A-Za-z0-9_.-]{1,63}/|dagster/kind/)?[A-Za-z0-9_.-]{1,63}")
-_TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
-_SEGMENT = re.compile(r"[^\s/\\\x00-\x1f\"*?\[\]{}#%]+")
 
 
 @takes_marins_arguments
@@ -89,7 +84,7 @@ class Step(StepMarker):
     kinds: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        require_name(self.name)
         require_function(self.fn, self.name)
         if not dataclasses.is_dataclass(self.config) or isinstance(self.config, type):
             raise ConfigError(
@@ -97,31 +92,19 @@ class Step(StepMarker):
                 "Declare the config's fields in a @dataclass(frozen=True, kw_only=True)."
             )
         require_config_fits(self.fn, self.config, self.name)
-        if self.partitions is not None and not isinstance(self.partitions, Partitions):
-            raise ConfigError(
-                f"Step {self.name!r} has partitions={self.partitions!r}, expected static(), dynamic(), hourly(), "
-                "daily(), weekly(), monthly() or product()."
-            )
-        limit = self.max_partitions_per_run
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise ConfigError(f"Step {self.name!r} has max_partitions_per_run={limit!r}, expected 1 or more, or None.")
-        if self.override_output_path is not None:
-            require_override(self.override_output_path, self.name)
-        if any(isinstance(names, str) for names in (self.extras, self.env, self.packages)):
-            raise ConfigError(f"Step {self.name!r} has a text for extras, env or packages, expected a tuple of names.")
-        for name, seconds in (("timeout_s", self.timeout_s), ("progress_timeout_s", self.progress_timeout_s)):
-            if seconds is not None and not seconds > 0:
-                raise ConfigError(f"Step {self.name!r} has {name}={seconds!r}, expected seconds above 0 or None.")
-        if self.own_job not in (None, True, False):
-            raise ConfigError(f"Step {self.name!r} has own_job={self.own_job!r}, expected True, False or None.")
-        if not isinstance(self.resources, Resources):
-            raise ConfigError(f"Step {self.name!r} has resources={self.resources!r}, expected cpu(), gpu() or tpu().")
+        require_fields(self)
         object.__setattr__(self, "tags", tags_of(self.tags, self.name))
         _refuse_passwords(self.config, tuple(self.packages), self.name)
         check = getattr(self.config, "check_step", None)
         if callable(check):
             check(self.name, self.resources)
         require_types(self.config, self.name)
+        object.__setattr__(self, "_line", line_here())
+
+    @property
+    def line(self) -> str:
+        """ "file:line" of the person's call that created the step, for errors about it."""
+        return self._line  # type: ignore[attr-defined,no-any-return]
 
     def __truediv__(self, name: str) -> InputName:
         return self.cd(name)
@@ -143,44 +126,6 @@ class Step(StepMarker):
 
     def __repr__(self) -> str:
         return f"Step({self.name!r})"
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise ConfigError(f"A step has the name {name!r}, expected a text such as 'tokenized/fineweb'.")
-    for segment in name.split("/"):
-        if segment in ("", ".", "..") or segment.startswith(".") or not _SEGMENT.fullmatch(segment):
-            raise ConfigError(
-                f"A step has the name {name!r}, in which {segment!r} is not a name. Expected segments joined by '/', "
-                "without spaces, wildcards, quotes or a leading dot."
-            )
-        if (size := len(segment.encode())) > MOST_BYTES:
-            raise ConfigError(
-                f"A step has the name {name[:40]!r}..., of which {segment[:20]!r}... is {size} bytes long, expected at "
-                f"most {MOST_BYTES}: a folder's name has 255, and the version is added. Shorten it."
-            )
-
-
-def tags_of(given: Any, step: str) -> dict[str, str]:
-    """The tags by name. Raises ConfigError for what Dagster would not take."""
-    if isinstance(given, Mapping):
-        pairs = list(given.items())
-    elif isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(tag, str) for tag in given):
-        pairs = [(name, value) for name, _, value in (tag.partition("=") for tag in given)]
-    else:
-        raise ConfigError(f"Step {step!r} has tags={given!r}, expected a dict of texts, or a list of them.")
-    for name, value in pairs:
-        if not isinstance(name, str) or not _TAG_NAME.fullmatch(name):
-            raise ConfigError(
-                f"Step {step!r} has the tag {name!r}, expected at most 63 letters, digits, '_', '-' and '.', and one "
-                "'/' after a namespace."
-            )
-        if not isinstance(value, str) or not _TAG_VALUE.fullmatch(value):
-            raise ConfigError(
-                f"Step {step!r} has the tag {name!r} with the value {value!r}, expected a text of at most 63 letters, "
-                "digits, '_', '-' and '.'."
-            )
-    return dict(pairs)
 
 
 def _refuse_passwords(config: Any, packages: tuple[str, ...], step: str) -> None:

@@ -21,6 +21,7 @@ import dataclasses
 import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from marin_resources.types.errors import InvalidInputError
@@ -50,6 +51,15 @@ def require_inside(path: Any, owner: str) -> None:
         raise ConfigError(
             f"{owner} has the path {path!r}, in which '..' leaves its folder. Give the path without '..'."
         )
+
+
+def require_below(name: Any, owner: str) -> None:
+    """Raise ConfigError for what is no relative path below a folder; None is the folder itself."""
+    if name is None:
+        return
+    if not isinstance(name, str | PurePath) or str(name).startswith("/"):
+        raise ConfigError(f"{owner} has the path {name!r}, expected a path below its folder, such as 'data/train'.")
+    require_inside(str(name), owner)
 
 
 class _NoText:
@@ -95,10 +105,16 @@ class InputName(Placeholder, _Path):
     """The key of the partition to read. None: the one of the reader's own key, if the step has partitions."""
 
     def __post_init__(self) -> None:
-        require_inside(self.name, "An input")
+        if self.step is not None:
+            require_below(self.name, "An input")
+        elif not isinstance(self.name, str) or not self.name:
+            raise ConfigError(f"InputName.hardcoded({self.name!r}) has no path, expected a text such as 'raw/old-1'.")
+        else:
+            require_inside(self.name, "An input")
 
     def cd(self, name: str) -> InputName:
         """A path below this one."""
+        require_below(name, "An input")
         return dataclasses.replace(self, name=posixpath.join(self.name, name) if self.name else name)
 
     def __truediv__(self, name: str) -> InputName:
@@ -127,7 +143,7 @@ class InputPartitions(Placeholder):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        require_inside(self.name, "An input")
+        require_below(self.name, "An input")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +178,7 @@ class OutputName(Placeholder, _Path):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        require_inside(self.name, "An output")
+        require_below(self.name, "An output")
 
 
 @dataclass(frozen=True)
@@ -266,6 +282,8 @@ def this_output_path(name: str | None = None) -> str:
 
 def mirrored(value: str, budget_gb: float = 10) -> str:
     """A path under the prefix that may be read from another region, moving at most `budget_gb` GB."""
+    if not isinstance(value, str | PurePath | Placeholder | StepMarker | VersionedValue):
+        raise ConfigError(f"mirrored({value!r}) got no path, expected a text such as 'raw/dclm', or an input.")
     if isinstance(value, MirroredValue):
         raise ConfigError(f"{value!r} is mirrored already. Wrap the path once.")
     if isinstance(budget_gb, bool) or not isinstance(budget_gb, int | float) or not budget_gb > 0:
@@ -287,6 +305,17 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {key: map_leaves(item, change) for key, item in value.items()}
     return change(value)
+
+
+def without_versions(value: T) -> T:
+    """The value without the versioned() in it, also in dataclasses, lists, tuples and dicts. Paths that are known later
+    stay."""
+
+    def unwrap(leaf: Any) -> Any:
+        return map_leaves(leaf.value, unwrap) if isinstance(leaf, VersionedValue) else leaf
+
+    unwrapped: T = map_leaves(value, unwrap)
+    return unwrapped
 
 
 def require_shallow(value: Any, owner: str) -> None:

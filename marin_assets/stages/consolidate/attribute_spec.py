@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from marin_assets.documents.attributes import KEPT, Verdict
-from marin_assets.step.values import ensure_versioned
+from marin_assets.step.values import ensure_versioned, unwrap_versioned_value
 from marin_resources.types.errors import MarinError
 
 ERROR, KEEP, REJECT = "error", "keep", "reject"
@@ -40,6 +40,11 @@ class Applied:
             return
         for field in ("name", "missing", "at_least", "at_most"):
             object.__setattr__(self, field, ensure_versioned(getattr(self, field)))
+
+    def without_versions(self) -> Applied:
+        """Itself with plain values, and without its path, which may be known later."""
+        fields = ("name", "missing", "at_least", "at_most")
+        return Applied(path="", **{field: unwrap_versioned_value(getattr(self, field)) for field in fields})
 
     @property
     def has_threshold(self) -> bool:

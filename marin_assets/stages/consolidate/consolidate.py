@@ -38,7 +38,9 @@ from marin_assets.stages.consolidate.lost_clusters import clusters_of, count_clu
 from marin_assets.stages.consolidate.rejected_page import render_rejected
 from marin_assets.stages.consolidate.samples import RejectedSample
 from marin_assets.stages.consolidate.waterfall import REJECT, units_of, waterfall_of
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, write_bytes, write_json
@@ -73,6 +75,9 @@ class ConsolidateConfig:
     """Characters of each sampled text, from its beginning."""
     output_format: str = versioned(SUFFIX)
     """Format of the documents: ".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +118,11 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
     write_bytes(join(config.output_path, "rejected.html"), render_rejected(waterfall, rejected).encode())
     clusters = clusters_of(counts, [applied.name for applied in attributes])
     return {**_result(counts, waterfall), **clusters, **documents.counts}
+
+
+def _check(config: ConsolidateConfig) -> None:
+    check_applied([applied.without_versions() for applied in config.attributes])
+    check_format(config.output_format)
 
 
 def _shards(config: ConsolidateConfig, documents: DocumentFiles, attributes: tuple[Applied, ...]) -> list[FileShard]:

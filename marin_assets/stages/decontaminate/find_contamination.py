@@ -31,7 +31,9 @@ from marin_assets.stages.decontaminate.ngram_index import NgramIndex, build_inde
 from marin_assets.stages.decontaminate.questions import read_questions
 from marin_assets.stages.decontaminate.report import make_report
 from marin_assets.stages.decontaminate.words import words_of
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import exists, write_bytes, write_json
@@ -75,6 +77,9 @@ class FindContaminationConfig:
     """Output of an earlier run: ignore the n-grams that it ignored. Use it to check that its result is clean."""
     validation_fraction: float | None = versioned(None)
     """Judge only the training side of this split. The validation side, the source of the questions, is kept."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:

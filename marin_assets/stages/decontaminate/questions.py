@@ -9,6 +9,7 @@ from typing import Any
 from marin_assets.documents import BadRow, document_files, read_rows
 from marin_resources.ray_tpu.shards.unchanged import require_unchanged
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 MULTIPLE_CHOICE = ("ctx", "choices", "gold")
 
@@ -33,7 +34,7 @@ def read_questions(evaluations: Mapping[str, str], fields: Mapping[str, Sequence
     """
     for name in fields:
         if name not in evaluations:
-            raise QuestionError(f"fields has {name!r}, expected one of the evaluations {sorted(evaluations)}.")
+            raise QuestionError(f"fields has {name!r}, {expected_one_of(name, sorted(evaluations), 'evaluations')}")
     for name, path in evaluations.items():
         empty = True
         files = document_files(path).shards

@@ -18,8 +18,17 @@ from dataclasses import dataclass
 from marin_assets.documents import read_documents
 from marin_assets.documents.attributes import Verdict, write_verdicts
 from marin_assets.stages.dedup.exact.copies import Copies, judge_copies
-from marin_assets.stages.dedup.exact.hashes import MAX_RANK, Batch, digest_of, write_hashes
+from marin_assets.stages.dedup.exact.hashes import (
+    MAX_RANK,
+    Batch,
+    DuplicatesError,
+    digest_of,
+    require_normalization,
+    write_hashes,
+)
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts
 
@@ -35,12 +44,15 @@ class ExactDuplicatesConfig:
     """Order of sources: the copy whose source comes first is kept, and of one source the first in the documents'
     order (shard name, row). Sources without a rank come last. Empty: the first document is kept."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def exact_duplicates(config: ExactDuplicatesConfig) -> dict[str, int | float]:
     """Write the attributes.
 
     Returns documents, kept, rejected, rejected_exact_duplicate, groups (of two or more equal documents), and
-    duplicate_share. Raises ValueError for an unknown normalization or a bad ranking.
+    duplicate_share. Raises DuplicatesError for an unknown normalization or a bad ranking.
     """
     _check(config)
     counts = judge_copies(
@@ -51,10 +63,10 @@ def exact_duplicates(config: ExactDuplicatesConfig) -> dict[str, int | float]:
 
 
 def _check(config: ExactDuplicatesConfig) -> None:
-    digest_of(config.normalize)
+    require_normalization(config.normalize)
     ranking = config.source_ranking
     if len(set(ranking)) != len(ranking) or len(ranking) >= MAX_RANK:
-        raise ValueError(f"source_ranking is {ranking!r}, expected each source once and fewer than {MAX_RANK}.")
+        raise DuplicatesError(f"source_ranking is {ranking!r}, expected each source once and fewer than {MAX_RANK}.")
 
 
 def hash_documents(shard: FileShard) -> Counts:

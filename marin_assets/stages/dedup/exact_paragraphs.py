@@ -19,10 +19,19 @@ from dataclasses import dataclass
 from marin_assets.documents import Document, read_documents
 from marin_assets.documents.attributes import Verdict, write_verdicts
 from marin_assets.stages.dedup.exact.copies import Copies, judge_copies
-from marin_assets.stages.dedup.exact.hashes import Batch, digest_of, write_hashes
+from marin_assets.stages.dedup.exact.hashes import (
+    Batch,
+    DuplicatesError,
+    digest_of,
+    require_normalization,
+    write_hashes,
+)
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts
+from marin_resources.types.near_names import expected_one_of
 
 SEPARATORS = {"paragraph": re.compile(r"\n\r?\n"), "line": re.compile(r"\n")}
 """Lines may end in CRLF: the CR at the end of a unit is stripped with its whitespace."""
@@ -41,13 +50,16 @@ class DuplicateParagraphsConfig:
     """Units are equal if their characters are, without blanks at both ends ("none"), or if they differ only in
     whitespace and case ("whitespace_and_case")."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def duplicate_paragraphs(config: DuplicateParagraphsConfig) -> dict[str, int | float]:
     """Write the attributes.
 
     Returns documents, kept, rejected, rejected_only_duplicate_paragraphs, documents_cut, characters_cut (of kept
     documents), characters, paragraphs (of at least `min_characters`), paragraphs_cut, and groups (of two or more equal
-    paragraphs). Raises ValueError for an invalid config.
+    paragraphs). Raises DuplicatesError for an invalid config.
     """
     _check(config)
     counts = judge_copies(
@@ -59,11 +71,11 @@ def duplicate_paragraphs(config: DuplicateParagraphsConfig) -> dict[str, int | f
 
 
 def _check(config: DuplicateParagraphsConfig) -> None:
-    digest_of(config.normalize)
+    require_normalization(config.normalize)
     if config.unit not in SEPARATORS:
-        raise ValueError(f"unit is {config.unit!r}, expected one of {sorted(SEPARATORS)}.")
+        raise DuplicatesError(f"unit is {config.unit!r}, {expected_one_of(config.unit, sorted(SEPARATORS))}")
     if config.min_characters < 1:
-        raise ValueError(
+        raise DuplicatesError(
             f"min_characters is {config.min_characters!r}, expected 1 or more: empty units are not compared."
         )
 

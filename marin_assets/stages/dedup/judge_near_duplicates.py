@@ -28,7 +28,9 @@ from marin_assets.documents import (
 from marin_assets.documents.attributes import KEPT, Verdict, read_attributes, write_verdicts
 from marin_assets.stages.dedup.by_shard import ShardRecords, read_by_shard, write_by_shard
 from marin_assets.stages.dedup.keep_policy import KeepPolicy, best, candidate, in_chunks, record
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, read_bytes, remove_folder
@@ -61,6 +63,9 @@ class JudgeNearDuplicatesConfig:
     sources: tuple[str, ...] = versioned(())
     """Ranking of sources, compared before the policy. Sources without a rank come last."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _policy, name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictConfig:
@@ -77,7 +82,7 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     Returns documents, kept, rejected, rejected_near_duplicate and clusters. Raises KeepPolicyError; ClusterTableError
     (in a ShardError, from a shard) if the table or the attributes belong to other documents.
     """
-    policy = KeepPolicy(keep=config.keep, sources=tuple(config.sources), attributes_path=config.attributes_path)
+    policy = _policy(config)
     hidden, documents = join(config.output_path, HIDDEN), document_files(config.documents_path)
     tables = folder_state(config.clusters_path)
     attributes = [] if config.attributes_path is None else [folder_state(config.attributes_path)]
@@ -96,6 +101,10 @@ def judge_near_duplicates(config: JudgeNearDuplicatesConfig) -> dict[str, int | 
     counts = map_shards(judge_shard, judged, output_path=config.output_path)
     remove_folder(hidden)
     return {f"rejected_{REASON}": 0, **counts, "clusters": len(kept), **documents.counts}
+
+
+def _policy(config: JudgeNearDuplicatesConfig) -> KeepPolicy:
+    return KeepPolicy(keep=config.keep, sources=tuple(config.sources), attributes_path=config.attributes_path)
 
 
 def _require_as_many_tables(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.merge import merge_parts
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +45,7 @@ class KeepPolicy:
 
     def __post_init__(self) -> None:
         if self.keep not in POLICIES:
-            raise KeepPolicyError(f"keep is {self.keep!r}, expected one of {', '.join(POLICIES)}.")
+            raise KeepPolicyError(f"keep is {self.keep!r}, {expected_one_of(self.keep, POLICIES)}")
         if (self.keep == HIGHEST) != (self.attributes_path is not None):
             raise KeepPolicyError(
                 f"keep is {self.keep!r} and attributes_path {self.attributes_path!r}: {HIGHEST!r} needs attributes to "

@@ -41,7 +41,9 @@ from marin_assets.stages.dedup.clusters import clusters_of
 from marin_assets.stages.dedup.links import LISTING, LinkConfig, link_band, ranges_for, read_links, write_listing
 from marin_assets.stages.dedup.minhash import FINEWEB, MinHash, require_sound
 from marin_assets.stages.dedup.signatures import SignConfig, sign_shard
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import remove_folder, sizes_below
@@ -58,6 +60,9 @@ class FindNearDuplicatesConfig:
     output_path: str = THIS_OUTPUT_PATH
     minhash: MinHash = versioned(FINEWEB)
     """FINEWEB, NEMO_CURATOR, ZYDA, or other settings."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +104,10 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
         "largest_cluster": int(clusters.sizes.max(initial=0)),
         **documents.counts,
     }
+
+
+def _check(config: FindNearDuplicatesConfig) -> None:
+    require_sound(config.minhash)
 
 
 def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], documents: int) -> list[FileShard]:

@@ -23,7 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from marin_assets.documents import Document, shard_name, write_documents
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
@@ -56,6 +58,9 @@ class PydocConfig:
     python_version: str = field(default_factory=lambda: versioned(platform.python_version()))
     """The documented Python ("3.11.7"): another interpreter produces another corpus."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PydocShard:
@@ -81,8 +86,7 @@ def render_pydoc(config: PydocConfig) -> dict[str, int | float]:
     """
     from pydoc_data.topics import topics
 
-    if config.shards < 1:
-        raise ValueError(f"shards is {config.shards!r}, expected at least 1. Pass versioned(8).")
+    _check(config)
     check_python_version(config.python_version)
     modules, topic_names = choose(list(module_names()), config.max_modules), sorted(topics)
     shards = [
@@ -95,6 +99,11 @@ def render_pydoc(config: PydocConfig) -> dict[str, int | float]:
         for i in range(config.shards)
     ]
     return map_shards(render_shard, shards, output_path=config.output_path)
+
+
+def _check(config: PydocConfig) -> None:
+    if config.shards < 1:
+        raise RenderError(f"shards is {config.shards!r}, expected at least 1. Pass versioned(8).")
 
 
 def check_python_version(expected: str) -> None:

@@ -16,7 +16,9 @@ from typing import Any
 
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.evaluate.jsonl import write_jsonl
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
 
@@ -47,6 +49,9 @@ class GenerateTextConfig:
     seed: int = versioned(0)
     """Seed of the first prompt; that of each further one is greater by 1."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def generate_text(config: GenerateTextConfig) -> dict[str, Any]:
     """Continue each prompt.
@@ -58,10 +63,7 @@ def generate_text(config: GenerateTextConfig) -> dict[str, Any]:
     from marin_assets.inference.jax_model import load_model
     from marin_assets.stages.evaluate.sample_text import sample_text
 
-    if isinstance(config.prompts, str) or not all(isinstance(prompt, str) for prompt in config.prompts):
-        raise PromptError(f"GenerateTextConfig has prompts={config.prompts!r}, expected texts. Pass prompts=(…,).")
-    if not config.prompts:
-        raise PromptError("GenerateTextConfig has no prompts, expected at least one text. Pass prompts=(…,).")
+    _check(config)
     with tempfile.TemporaryDirectory(prefix="generate-") as folder:
         model, tokenizer = load_model(copy_to_local(config.model_path, folder))
     rows = []
@@ -82,3 +84,10 @@ def generate_text(config: GenerateTextConfig) -> dict[str, Any]:
         "characters": sum(len(row["text"]) for row in rows),
         "generated": rows[:SHOWN],
     }
+
+
+def _check(config: GenerateTextConfig) -> None:
+    if isinstance(config.prompts, str) or not all(isinstance(prompt, str) for prompt in config.prompts):
+        raise PromptError(f"GenerateTextConfig has prompts={config.prompts!r}, expected texts. Pass prompts=(…,).")
+    if not config.prompts:
+        raise PromptError("GenerateTextConfig has no prompts, expected at least one text. Pass prompts=(…,).")

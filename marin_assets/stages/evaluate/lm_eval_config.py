@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from marin_assets.inference.engine import Engine
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
 from marin_assets.stages.evaluate.suites import EvalTask
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.types.errors import MarinError
 
 
@@ -61,6 +63,9 @@ class LmEvalConfig:
     """Options of lm-eval; its defaults if None."""
     save_every_s: float | None = None
     """Interval between two saves of the answers, for an attempt that resumes; 60 s if None."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, check_tasks, name)
 
 
 def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:

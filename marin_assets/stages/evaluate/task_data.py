@@ -15,6 +15,7 @@ from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, LmEvalC
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
 from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 SUFFIXES = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
 PART = re.compile(r"-\d{5}-of-\d{5}$")
@@ -79,9 +80,8 @@ def load_tasks(config: LmEvalConfig, folder: str) -> Any:
     manager = TaskManager(include_path=[*folders], include_defaults=with_defaults)
     for task in eval_tasks(config):
         if (name := task.name) not in manager.all_tasks:
-            available = sorted(manager.all_tasks)
             raise EvaluationError(
-                f"Task {name!r} is unknown, expected one of {available[:20]} ({len(available)} in all). Pass "
+                f"The task is {name!r}, {expected_one_of(name, sorted(manager.all_tasks))} Pass "
                 "held_out_path for the held-out tasks, include_path for a folder with the task's YAML, or mirror_path "
                 "or use_hub=True for lm-eval's own."
             )

@@ -17,8 +17,11 @@ from marin_assets.documents.attributes import Judge, Verdict, write_attributes
 from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, fineweb_filters, judge_of_thresholds
 from marin_assets.stages.filter.statistics import TextStatistics
-from marin_assets.stages.filter.words import splitter_named
+from marin_assets.stages.filter.words import require_splitter, splitter_named
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
+from marin_resources.types.near_names import expected_one_of
 
 LANGUAGES = ("english",)
 
@@ -35,6 +38,9 @@ class FilterDocumentsConfig:
     language: str = versioned("english")
     """The language of the stop words and of spaCy's rules. Only "english" is supported."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
     """Judge documents by filters.
@@ -48,10 +54,7 @@ def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
 
 def judge_of(config: FilterDocumentsConfig) -> Judge:
     """Return the judge that applies the config's filters. Raises FilterError and SplitterError."""
-    if config.language not in LANGUAGES:
-        raise FilterError(f"The language is {config.language!r}, expected one of {', '.join(map(repr, LANGUAGES))}.")
-    if not config.filters:
-        raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove").')
+    _check(config)
     splitter = splitter_named(config.words)
     filters = [(judge_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
 
@@ -59,6 +62,16 @@ def judge_of(config: FilterDocumentsConfig) -> Judge:
         return judge_text(TextStatistics(document.text, splitter), filters)
 
     return judge
+
+
+def _check(config: FilterDocumentsConfig) -> None:
+    if config.language not in LANGUAGES:
+        raise FilterError(f"The language is {config.language!r}, {expected_one_of(config.language, LANGUAGES)}")
+    if not config.filters:
+        raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove").')
+    require_splitter(config.words)
+    for spec in config.filters:
+        judge_of_thresholds(spec.thresholds)
 
 
 def judge_text(

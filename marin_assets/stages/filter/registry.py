@@ -18,6 +18,7 @@ from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresho
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 Filter = Callable[[TextStatistics, Any], Verdict]
 
@@ -52,7 +53,7 @@ def named(name: str, **changes: Any) -> FilterSpec:
     """
     family, _, set_name = name.partition("@")
     if family not in FAMILIES or set_name not in (sets := threshold_sets(family)):
-        raise FilterError(f"The filter is {name!r}, expected one of {', '.join(map(repr, filter_names()))}.")
+        raise FilterError(f"The filter is {name!r}, {expected_one_of(name, filter_names())}")
     return FilterSpec(name=name, thresholds=versioned(_thresholds(family, {**sets[set_name], **changes}, name)))
 
 
@@ -89,7 +90,7 @@ def _thresholds(family: str, values: dict[str, Any], name: str) -> Any:
     fields = [field.name for field in dataclasses.fields(kind)]
     for key, value in values.items():
         if key not in fields:
-            raise FilterError(f"{name!r} has no threshold {key!r}, only {', '.join(map(repr, fields))}.")
+            raise FilterError(f"{name!r} has no threshold {key!r}, {expected_one_of(key, fields)}")
         if isinstance(value, str) or (isinstance(value, float) and value != value):
             raise FilterError(f"The threshold {key!r} of {name!r} is {value!r}, expected a number or None.")
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})

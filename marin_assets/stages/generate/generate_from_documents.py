@@ -29,7 +29,9 @@ from marin_assets.inference.engine import Engine, check_engine
 from marin_assets.inference.journal import FOLDER as JOURNALS
 from marin_assets.inference.journal import Journal
 from marin_assets.stages.generate.template import Template, TemplateError
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.step_api.progress import report_step
 from marin_resources.storage.files import exists, remove_folder
 from marin_resources.storage.paths import join
@@ -67,6 +69,9 @@ class GenerateConfig:
     save_every_s: float = 60.0
     """Interval between two saves of the answers of unfinished shards."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _checked, name)
+
 
 def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
     """Generate.
@@ -79,6 +84,8 @@ def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
     from marin_assets.inference.local_copy import copy_to_local
 
     template = _checked(config)
+    if config.engine is not None:
+        check_engine(config.engine)
     documents = document_files(config.documents_path)
     remaining = [file for file in documents.shards if not exists(_target(config, output_name(file, SUFFIX)))]
     log.info("%d of %d shards to generate", len(remaining), len(documents.shards))
@@ -104,8 +111,6 @@ def _checked(config: GenerateConfig) -> Template:
         )
     if config.system_prompt is not None and not config.chat:
         raise TemplateError("GenerateConfig has a system_prompt without chat=True, expected both, or neither.")
-    if config.engine is not None:
-        check_engine(config.engine)
     return Template(config.template)
 
 

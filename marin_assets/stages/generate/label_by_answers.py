@@ -18,7 +18,9 @@ from typing import Any
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.documents.shards import SUFFIX, output_name
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.paths import join
@@ -48,6 +50,9 @@ class LabelByAnswersConfig:
     """The lowest score of a positive document."""
     max_unreadable: float = versioned(0.5)
     """The step fails if more than this share of the answers is unreadable."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)

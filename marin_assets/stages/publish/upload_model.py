@@ -19,7 +19,9 @@ from typing import Any
 
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.publish.model_card import model_card
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.files import exists, write_bytes, write_json
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.paths import join
@@ -53,6 +55,9 @@ class UploadModelConfig:
     description: str | None = versioned(None)
     """A paragraph for the card."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check_repository, name)
+
 
 def upload_model(config: UploadModelConfig) -> dict[str, Any]:
     """Upload.
@@ -78,9 +83,13 @@ def upload_model(config: UploadModelConfig) -> dict[str, Any]:
     return uploaded
 
 
-def _check(config: UploadModelConfig, model_path: str) -> None:
+def _check_repository(config: UploadModelConfig) -> None:
     if not REPOSITORY.fullmatch(config.repository):
         raise UploadError(f"The repository is {config.repository!r}, expected 'owner/name' as on the hub.")
+
+
+def _check(config: UploadModelConfig, model_path: str) -> None:
+    _check_repository(config)
     if not exists(join(model_path, "config.json")):
         raise UploadError(f"{model_path!r} has no 'config.json', expected the folder of a Hugging Face export.")
     if not os.environ.get(TOKEN):

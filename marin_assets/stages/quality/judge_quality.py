@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.documents import document_files, document_shards, read_documents, read_rows, write_rows
 from marin_assets.documents.attributes import Verdict, write_verdicts
 from marin_assets.stages.quality.classifier import Classifier, ClassifierError, find_model, load_classifier
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import remove_folder
@@ -60,6 +62,9 @@ class JudgeQualityConfig:
     """Keep the documents with at least this score. Pass this or `keep_fraction`."""
     keep_fraction: float | None = versioned(None)
     """Keep this share of the documents, those with the highest scores; more if several tie at the threshold."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)

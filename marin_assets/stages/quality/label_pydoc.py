@@ -21,10 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.paths import join
+from marin_resources.types.errors import MarinError
 
 POSITIVE, NEGATIVE = "positive", "negative"
 LABELS = (POSITIVE, NEGATIVE)
@@ -44,6 +47,10 @@ NAME = re.compile(r"(?:- )?[\w.]+(?:\([\w., ]*\))?(?: \(package\))?$")
 SIGNATURE = re.compile(r"(?:async )?[\w.]+(?: = [\w.]+)?\([^()]*(?:\([^()]*\)[^()]*)*\)(?: from [\w.]+)?$")
 
 
+class WordsError(MarinError, ValueError):
+    """Bounds of words that no example is within."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabelPydocConfig:
     documents_path: str
@@ -53,17 +60,16 @@ class LabelPydocConfig:
     max_words: int = versioned(60)
     """Bounds of an example. Most paragraphs of docstrings have 25 to 60 words."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def label_pydoc(config: LabelPydocConfig) -> dict[str, int | float]:
     """Label unambiguous prose and listings.
 
     Returns documents, examples_positive, examples_negative, lines, lines_positive, lines_negative, lines_unsure.
     """
-    if not 1 <= config.min_words <= config.max_words:
-        raise ValueError(
-            f"min_words is {config.min_words!r} and max_words {config.max_words!r}, expected min_words of at least 1 "
-            "and max_words no smaller. Pass for example 20 and 60."
-        )
+    _check(config)
     documents = document_files(config.documents_path)
     shards = document_shards(documents, join(config.output_path, POSITIVE), config)
     negative = document_shards(documents, join(config.output_path, NEGATIVE), config)
@@ -72,6 +78,14 @@ def label_pydoc(config: LabelPydocConfig) -> dict[str, int | float]:
         for shard, negative_shard in zip(shards, negative, strict=True)
     ]
     return {**map_shards(label_shard, both, output_path=config.output_path), **documents.counts}
+
+
+def _check(config: LabelPydocConfig) -> None:
+    if not 1 <= config.min_words <= config.max_words:
+        raise WordsError(
+            f"min_words is {config.min_words!r} and max_words {config.max_words!r}, expected min_words of at least 1 "
+            "and max_words no smaller. Pass for example 20 and 60."
+        )
 
 
 def label_shard(shard: FileShard) -> dict[str, int]:

@@ -40,7 +40,9 @@ from marin_assets.stages.quality.classifier import (
 )
 from marin_assets.stages.quality.sample import Example, SampleConfig, sample_shard, sampled_examples
 from marin_assets.stages.quality.scores import scores
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, write_json
@@ -83,6 +85,9 @@ class TrainFastTextConfig:
     epochs: int = versioned(5)
     learning_rate: float = versioned(0.1)
     seed: int = versioned(0)
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:

@@ -18,9 +18,12 @@ from typing import Any
 
 from marin_assets.stages.report.model_table import Cell, is_lower_better, table_page
 from marin_assets.stages.report.records import ReportError, StepRecord, read_records
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.near_names import expected_one_of
 
 KINDS = ("html",)
 
@@ -41,6 +44,9 @@ class CompareModelsConfig:
     """Task -> its metric; see HEADLINES."""
     title: str = versioned("Models by tasks")
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
     """Compare every model with the baseline, task by task.
@@ -50,13 +56,8 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
     (by model: the mean over the tasks that all models have) and page. Raises ReportError for fewer than two models, an
     unknown baseline or metric, or models without a task in common.
     """
-    if len(config.models) < 2:
-        raise ReportError(f"A comparison has {len(config.models)} models, expected at least two. Pass models={{…}}.")
+    _check(config)
     baseline = next(iter(config.models)) if config.baseline is None else config.baseline
-    if baseline not in config.models:
-        raise ReportError(
-            f"The baseline is {baseline!r}, expected one of the models {sorted(config.models)}. Rename it."
-        )
     records = read_records(config.models)
     scores = {name: dict(records[name].result.get("scores") or {}) for name in config.models}
     tasks = list(dict.fromkeys(task for of in scores.values() for task in of))
@@ -96,6 +97,14 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         "macro": macro,
         "page": PAGE,
     }
+
+
+def _check(config: CompareModelsConfig) -> None:
+    if len(config.models) < 2:
+        raise ReportError(f"A comparison has {len(config.models)} models, expected at least two. Pass models={{…}}.")
+    baseline = config.baseline
+    if baseline is not None and baseline not in config.models:
+        raise ReportError(f"The baseline is {baseline!r}, {expected_one_of(baseline, config.models, 'models')}")
 
 
 def metric_of(task: str, scores: Mapping[str, Mapping[str, Any]], named: Mapping[str, str]) -> str:

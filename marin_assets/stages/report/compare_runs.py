@@ -16,9 +16,12 @@ from typing import Any
 
 from marin_assets.stages.report.comparison_plot import plot_comparison
 from marin_assets.stages.report.records import UNAVERAGED, ReportError, StepRecord, flat_numbers, read_records
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.files import open_atomic, open_to_read, stored_files, write_json
 from marin_resources.storage.paths import join
+from marin_resources.types.near_names import expected_one_of
 
 KINDS = ("json",)
 
@@ -50,6 +53,9 @@ class CompareRunsConfig:
     keep: tuple[str, ...] = versioned(("hf",))
     """Files and folders of the best run to copy."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
     """Rank the runs, and copy what is kept of the best.
@@ -58,11 +64,7 @@ def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
     not_finite (runs whose value is none: they come last), kept_files and plots. Raises ReportError for an unknown goal
     or metric, for runs of which none has a finite value, and for a missing file of the best one.
     """
-    if config.goal not in GOALS:
-        raise ReportError(f"goal is {config.goal!r}, expected one of {GOALS}. Pass versioned('min') or 'max'.")
-    for label in config.varied:
-        if label not in config.runs:
-            raise ReportError(f"varied names {label!r}, expected one of the runs {sorted(config.runs)}. Rename it.")
+    _check(config)
     records = read_records(config.runs)
     metrics = list(dict.fromkeys((config.metric, *config.further)))
     values = {label: {name: value_of(records[label], name) for name in metrics} for label in config.runs}
@@ -90,6 +92,14 @@ def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
         "kept_files": kept,
         "plots": [PLOT],
     }
+
+
+def _check(config: CompareRunsConfig) -> None:
+    if config.goal not in GOALS:
+        raise ReportError(f"goal is {config.goal!r}, {expected_one_of(config.goal, GOALS)}")
+    for label in config.varied:
+        if label not in config.runs:
+            raise ReportError(f"varied names {label!r}, {expected_one_of(label, sorted(config.runs), 'runs')}")
 
 
 def value_of(run: StepRecord, metric: str) -> float:

@@ -35,6 +35,7 @@ from marin_assets.step.expectation import Expectation
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.storage.files import exists, read_bytes, size_of, write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.types.near_names import expected_one_of
 
 AMOUNTS = {"spent.wall_s": "time", "spent.cpu_s": "CPU time", "spent.device_s": "device time"}
 """Place in a record -> what it is. Attempts that failed are in it."""
@@ -131,7 +132,7 @@ def check_expectations(
     """Check all expectations, in the order of the records. Raises ReportError for a label that is no input."""
     for label in expectations:
         if label not in records:
-            raise ReportError(f"Expectations name {label!r}, expected one of the inputs {sorted(records)}. Rename it.")
+            raise ReportError(f"Expectations name {label!r}, {expected_one_of(label, sorted(records), 'inputs')}")
     return [
         CheckedExpectation(label=label, expectation=expectation, held=expectation.holds(step.result))
         for label, step in records.items()

@@ -28,7 +28,9 @@ from marin_assets.documents import (
 )
 from marin_assets.documents.position import ID, POSITIONS, SampleError, key_of, position
 from marin_assets.documents.rows import write_rows
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.paths import join
@@ -51,6 +53,9 @@ class SampleDocumentsConfig:
     key: str = versioned(ID)
     """The key to hash: "id", "page" (metadata["page"], or the id), or another key of the metadata."""
     seed: int = versioned(0)
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)

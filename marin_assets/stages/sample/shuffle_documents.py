@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from marin_assets.documents import document_files, document_shards, read_documents, shard_name
 from marin_assets.documents.position import SampleError
 from marin_assets.stages.sample.runs import INDEX, RUNS, read_index, read_range, row_line, write_lines, write_run_file
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import remove_folder, stored_files
@@ -38,6 +40,9 @@ class ShuffleDocumentsConfig:
     shards: int = versioned(64)
     """Number of output shards. The order of all documents does not depend on it."""
     seed: int = versioned(0)
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +65,7 @@ def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
 
     Raises SampleError if a shard would be too large to sort in memory.
     """
-    if isinstance(config.shards, bool) or not isinstance(config.shards, int) or config.shards < 1:
-        raise SampleError(f"A shuffle has shards={config.shards!r}, expected a whole number of at least 1.")
+    _check(config)
     folder, documents = join(config.output_path, FOLDER), document_files(config.documents_path)
     first = [
         dataclasses.replace(shard, outputs=(*shard.outputs, *(path + INDEX for path in shard.outputs)))
@@ -78,6 +82,11 @@ def shuffle_documents(config: ShuffleDocumentsConfig) -> Counts:
         "documents_unaccounted": read["documents"] - written["documents"],
         **documents.counts,
     }
+
+
+def _check(config: ShuffleDocumentsConfig) -> None:
+    if isinstance(config.shards, bool) or not isinstance(config.shards, int) or config.shards < 1:
+        raise SampleError(f"A shuffle has shards={config.shards!r}, expected a whole number of at least 1.")
 
 
 def scatter_shard(shard: FileShard) -> Counts:

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.documents.position import PAGE, POSITIONS, SampleError, key_of, position
 from marin_assets.documents.shards import output_name
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.paths import join
@@ -39,6 +41,9 @@ class SplitDocumentsConfig:
     """The key to hash: "page" (metadata["page"], or the id), "id", or another key of the metadata."""
     seed: int | None = versioned(None)
     """Seed of the hash. None gives the split that `tokenize` uses."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +87,10 @@ def split_documents(config: SplitDocumentsConfig) -> Counts:
     counts = map_shards(split_shard, shards, output_path=config.output_path)
     written = sum(counts[f"documents_{part}"] for part, _ in split.parts)
     return {**counts, "documents_unaccounted": counts["documents"] - written, **documents.counts}
+
+
+def _check(config: SplitDocumentsConfig) -> None:
+    check_parts(config.parts)
 
 
 def check_parts(parts: Sequence[tuple[str, float]]) -> None:

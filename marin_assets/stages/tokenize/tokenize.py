@@ -22,7 +22,9 @@ from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fracti
 from marin_assets.documents.token_cache import LEDGER
 from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, read_names, write_shard, write_split
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile, exists, read_bytes, read_json
@@ -57,6 +59,9 @@ class TokenizeConfig:
     validation_fraction: float = versioned(0.05)
     """The share of pages on the validation side; 0 writes no validation side."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentShard:
@@ -85,7 +90,7 @@ def tokenize(config: TokenizeConfig) -> dict[str, Any]:
     sides), and token_mismatches of the checked_documents (documents whose tokens, read back from the cache, differ from
     those of the bare tokenizer). Raises TokenizeError if a split is empty.
     """
-    check_fraction(config.validation_fraction)
+    _check(config)
     loaded, bos, _ = load_tokenizer(config.tokenizer_path)
     metadata = _metadata(loaded, bos, config.tokenizer_path)
     documents, tokenizer = document_files(config.documents_path), folder_state(config.tokenizer_path)
@@ -123,6 +128,10 @@ def tokenize(config: TokenizeConfig) -> dict[str, Any]:
         "shards": len(names),
         **documents.counts,
     }
+
+
+def _check(config: TokenizeConfig) -> None:
+    check_fraction(config.validation_fraction)
 
 
 def _metadata(tokenizer: Tokenizer, bos: int | None, tokenizer_path: str) -> dict[str, Any]:

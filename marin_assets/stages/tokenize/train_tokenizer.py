@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.documents import document_files, read_documents
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.documents.tokens import read_tokenizer
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.unchanged import require_unchanged
 from marin_resources.storage.files import write_bytes, write_json
 from marin_resources.storage.paths import join
@@ -72,6 +74,9 @@ class TrainTokenizerConfig:
     roundtrip_documents: int = 10_000
     """Number of documents to check text -> tokens -> text on, evenly spaced; at most all of them."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     """Train a byte-level BPE tokenizer on the train side, write its folder, and read it back to check it.
@@ -80,11 +85,7 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     (of the checked documents). Raises TokenizerError if the text is too short to fill the vocabulary,
     InputChangedError if the documents change meanwhile.
     """
-    check_fraction(config.validation_fraction)
-    if config.vocab_size < BYTES + 3:
-        raise TokenizerError(
-            f"vocab_size is {config.vocab_size!r}, expected at least {BYTES + 3}: {BYTES} bytes and 3 special tokens."
-        )
+    _check(config)
     started = time.monotonic()
     files = document_files(config.documents_path)
     shards = [file.path for file in files.shards]
@@ -101,6 +102,14 @@ def train_tokenizer(config: TrainTokenizerConfig) -> dict[str, Any]:
     checked = _check_roundtrip(written, shards, config.roundtrip_documents)
     require_unchanged(files.shards)
     return {"vocab_size": written.get_vocab_size(), **seen, **checked, **files.counts}
+
+
+def _check(config: TrainTokenizerConfig) -> None:
+    check_fraction(config.validation_fraction)
+    if config.vocab_size < BYTES + 3:
+        raise TokenizerError(
+            f"vocab_size is {config.vocab_size!r}, expected at least {BYTES + 3}: {BYTES} bytes and 3 special tokens."
+        )
 
 
 def _train_texts(shards: list[str], validation_fraction: float, seen: dict[str, int]) -> Iterator[str]:

@@ -15,8 +15,8 @@ from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSp
 from marin_assets.stages.train.specs.settings import check_settings
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
 from marin_assets.stages.train.specs.trackers import Tracker
-from marin_assets.stages.train.specs.types import check_types, without_versions
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.stages.train.specs.types import check_types
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned, without_versions
 from marin_resources.hardware.resources import Resources
 
 

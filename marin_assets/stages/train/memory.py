@@ -22,8 +22,7 @@ from marin_assets.stages.train.specs.lora import factors_of
 from marin_assets.stages.train.specs.model import HuggingFaceModel
 from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec, is_averaged
 from marin_assets.stages.train.specs.precision import read_precision
-from marin_assets.stages.train.specs.types import without_versions
-from marin_assets.step.values import InputName
+from marin_assets.step.values import InputName, without_versions
 from marin_resources.hardware.catalogue import SliceType, find_gpu_type, slice_types
 from marin_resources.hardware.resources import Resources, slice_type
 

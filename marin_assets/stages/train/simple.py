@@ -11,9 +11,9 @@ from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
 from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, Start
 from marin_assets.stages.train.specs.trackers import Tracker
-from marin_assets.stages.train.specs.types import check_types, without_versions
+from marin_assets.stages.train.specs.types import check_types
 from marin_assets.step.marins_sentences import takes_marins_arguments
-from marin_assets.step.values import ConfigError, versioned
+from marin_assets.step.values import ConfigError, versioned, without_versions
 from marin_resources.hardware.resources import Resources, cpu
 
 OF_THE_OPTIMIZER = (

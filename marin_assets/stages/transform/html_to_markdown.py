@@ -18,10 +18,13 @@ from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.stages.transform.pieces import pieces
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 LISTS = ("ul", "ol", "menu", "dir")
 FORMATTING = ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u")
@@ -50,6 +53,9 @@ TAG = re.compile(rf"</?(?:{TAG_NAMES})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 """A tag of HTML. Text such as `<module>` or `List<int>` does not match."""
 
 
+EXTRACTORS = ("resiliparse-2",)
+
+
 class ExtractorError(MarinError, ValueError):
     """An unknown extractor."""
 
@@ -73,24 +79,32 @@ class HtmlToMarkdownConfig:
     """A longer page becomes several documents of about this length at most, or of one longer line, code block or table;
     None leaves pages whole."""
 
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
 
 def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
     """Convert HTML pages to Markdown documents.
 
     Returns pages, pages_kept, rejected, each rejected_<reason>, pages_unaccounted, documents, markup_left (pages whose
-    text still has tags), bytes_in and bytes_out. Raises ExtractorError, and ValueError for a max_characters too small.
+    text still has tags), bytes_in and bytes_out. Raises ExtractorError for an unknown extractor,
+    and for a max_characters too small.
     """
-    extractor_named(config.extractor)
-    if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
-        raise ValueError(
-            f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
-            f"({config.min_characters!r}), so every piece is long enough. Pass a larger max_characters, or None."
-        )
+    _check(config)
     pages = document_files(config.pages_path)
     shards = document_shards(pages, config.output_path, config)
     counts = map_shards(convert_shard, shards, output_path=config.output_path)
     unaccounted = counts["pages"] - counts["pages_kept"] - counts["rejected"]
     return {**counts, "pages_unaccounted": unaccounted, **pages.counts}
+
+
+def _check(config: HtmlToMarkdownConfig) -> None:
+    _require_extractor(config.extractor)
+    if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
+        raise ExtractorError(
+            f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
+            f"({config.min_characters!r}), so every piece is long enough. Pass a larger max_characters, or None."
+        )
 
 
 def convert_shard(shard: FileShard) -> dict[str, int]:
@@ -144,10 +158,13 @@ def extractor_named(name: str) -> Callable[[str], str]:
     # Late, for its weight: who only reads the stage's config extracts nothing.
     from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
 
-    extractors = {"resiliparse-2": resiliparse_markdown}
-    if name not in extractors:
-        raise ExtractorError(f"The extractor is {name!r}, expected one of {sorted(extractors)}.")
-    return extractors[name]
+    _require_extractor(name)
+    return resiliparse_markdown
+
+
+def _require_extractor(name: str) -> None:
+    if name not in EXTRACTORS:
+        raise ExtractorError(f"The extractor is {name!r}, {expected_one_of(name, EXTRACTORS)}")
 
 
 def markup_left(text: str, page: str) -> bool:

@@ -32,10 +32,13 @@ from marin_assets.documents import (
     write_documents,
 )
 from marin_assets.documents.columns import missing_column
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 KINDS = ("jsonl",)
 
@@ -74,6 +77,9 @@ class IngestConfig:
     """Longer runs of whitespace are shortened to this length and counted; None keeps them. Marin's `normalize`: 128."""
     output_format: str = versioned(SUFFIX)
     """".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 def ingest(config: IngestConfig) -> dict[str, int | float]:
@@ -124,7 +130,7 @@ def _require_some_of_each(config: IngestConfig, counts: Counts) -> None:
 def _check(config: IngestConfig) -> None:
     check_format(config.output_format)
     if config.bad_rows not in BAD_ROWS:
-        raise IngestError(f"bad_rows is {config.bad_rows!r}, expected one of {BAD_ROWS}.")
+        raise IngestError(f"bad_rows is {config.bad_rows!r}, {expected_one_of(config.bad_rows, BAD_ROWS)}")
     if not 0 <= config.max_bad_fraction <= 1:
         raise IngestError(f"max_bad_fraction is {config.max_bad_fraction!r}, expected a fraction from 0 to 1.")
     if config.max_whitespace_run is not None and config.max_whitespace_run < 1:

@@ -23,7 +23,9 @@ from marin_assets.stages.transform.html_to_markdown import extractor_named
 from marin_assets.stages.transform.text_archives import ARCHIVES, read_members
 from marin_assets.stages.transform.text_parts import HTML, texts_of
 from marin_assets.stages.transform.text_rejections import UNKNOWN_SUFFIX, Rejected, Rejections, few_suffixes
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, open_to_read, stored_files
 from marin_resources.storage.paths import join
@@ -67,6 +69,9 @@ class TextFilesConfig:
     """Name of the extractor of HTML, as in HtmlToMarkdownConfig."""
     output_format: str = versioned(SUFFIX)
     """".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)

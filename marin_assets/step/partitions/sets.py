@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from marin_assets.step.values import ConfigError
+from marin_resources.types.near_names import expected_one_of
 from marin_resources.types.partition_key import PartitionKeyError, require_distinct, segment_of
 
 RANGE = "..."
@@ -75,11 +76,7 @@ class StaticPartitions(Partitions):
 
     def require(self, key: str) -> None:
         if key not in self._known:
-            import difflib
-
-            close = difflib.get_close_matches(str(key), self.keys, n=1)
-            meant = f"Did you mean {close[0]!r}?" if close else f"Expected one of {listed(self.keys)}."
-            raise ConfigError(f"There is no partition {key!r}. {meant}")
+            raise ConfigError(f"There is no partition {key!r}, {expected_one_of(key, self.keys)}")
 
     @cached_property
     def _known(self) -> frozenset[str]:

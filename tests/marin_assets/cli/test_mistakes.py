@@ -73,9 +73,11 @@ def run_script(tmp_path: Path, prefix: Path, dagster_home: Path) -> Callable[...
     ],
 )
 def test_a_wrong_call_is_one_sentence(
-    run_script: Callable[..., tuple[int, str]], prefix: Path, call: str, code: int, sentence: str
+    run_script: Callable[..., tuple[int, str]], tmp_path: Path, prefix: Path, call: str, code: int, sentence: str
 ) -> None:
-    assert run_script(GUARDED + call) == (code, sentence + "\n")
+    ended, err = run_script(GUARDED + call)
+    line = f"{tmp_path / 'my_experiment.py'}:{len((SCRIPT + GUARDED).splitlines())}: "
+    assert (ended, err) == (code, f"{line if code == 2 else ''}{sentence}\n")
     assert not prefix.exists()
 
 

@@ -223,7 +223,10 @@ def test_an_engine_that_is_not_there_is_told_with_what_makes_it(
     ("engine", "sentence"),
     [
         ("vllm", "The engine is 'vllm', expected None, TORCH, VLLM or another Engine. Pass one of them."),
-        (replace(ENGINE, kind="vlm"), "The engine is of the kind 'vlm', expected one of jax, torch, vllm."),
+        (
+            replace(ENGINE, kind="vlm"),
+            "The engine is of the kind 'vlm', expected one of 'jax', 'torch', 'vllm'. Did you mean 'vllm'?",
+        ),
     ],
 )
 def test_what_is_no_engine_is_a_sentence_when_the_step_is_made(engine: Any, sentence: str) -> None:

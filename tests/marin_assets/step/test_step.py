@@ -56,8 +56,8 @@ def test_a_bad_name_is_refused_in_one_sentence_that_quotes_it(name: Any) -> None
         ({"fn": None}, "Step 'raw/a' has fn=None, expected a function"),
         ({"config": {"x": 1}}, "Step 'raw/a' has config={'x': 1}, expected an instance of a dataclass"),
         ({"config": Config}, "expected an instance of a dataclass"),
-        ({"extras": "train"}, "Step 'raw/a' has a text for extras, env or packages"),
-        ({"env": "HF_TOKEN"}, "Step 'raw/a' has a text for extras, env or packages"),
+        ({"extras": "train"}, "Step 'raw/a' has extras='train', expected a tuple of texts, such as ('train',)"),
+        ({"env": "HF_TOKEN"}, "Step 'raw/a' has env='HF_TOKEN', expected a tuple of texts, such as ('HF_TOKEN',)"),
         ({"resources": 4}, "Step 'raw/a' has resources=4, expected cpu(), gpu() or tpu()"),
     ],
 )

@@ -73,7 +73,8 @@ def test_paths_below_a_step_are_joined_as_marin_joins_them() -> None:
     assert (DATA / "a/" / "b").name == "a/b"
     assert output_path_of(DATA, "a").cd("b").name == "a/b"
     assert output_path_of(output_path_of(DATA, "a"), "b").name == "a/b"
-    assert (DATA / "a").cd("/absolute").name == "/absolute"
+    with pytest.raises(ConfigError, match="has the path '/absolute', expected a path below its folder"):
+        (DATA / "a").cd("/absolute")
 
 
 def test_output_path_of_wants_a_step() -> None:

@@ -8,6 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.dedup.exact.records import RUN_RECORDS, write_records
+from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,23 +21,33 @@ PARTITIONS = 1 << HASH_BITS
 """Partitions of records by hash. A range of neighbouring partitions that fits in memory is read together."""
 MAX_RANK, MAX_SHARDS, MAX_ORDINAL = 1 << 8, 1 << 24, 1 << 32
 """Exclusive limits of the parts of a place, which is the number rank << 56 | shard << 32 | ordinal."""
+NORMALIZATIONS = ("none", "whitespace_and_case")
 Digest = Callable[[str], bytes]
 Batch = tuple[Sequence[bytes], int, int, int]
 """Digests of consecutive units of a shard, with their rank, the shard, and the ordinal of the first."""
 
 
+class DuplicatesError(MarinError, ValueError):
+    """The config of a deduplication that cannot be used: one sentence."""
+
+
 def digest_of(normalize: str) -> Digest:
     """Return the function from a text to its hash (16 bytes) after normalization "none" or "whitespace_and_case".
 
-    Raises ValueError for another name.
+    Raises DuplicatesError for another name.
     """
     from xxhash import xxh3_128_digest
 
+    require_normalization(normalize)
     if normalize == "none":
         return lambda text: xxh3_128_digest(text.encode())
-    if normalize == "whitespace_and_case":
-        return lambda text: xxh3_128_digest(" ".join(text.split()).casefold().encode())
-    raise ValueError(f"normalize is {normalize!r}, expected 'none' or 'whitespace_and_case'.")
+    return lambda text: xxh3_128_digest(" ".join(text.split()).casefold().encode())
+
+
+def require_normalization(normalize: str) -> None:
+    """Raise DuplicatesError for a name that `digest_of` does not know. It loads no library."""
+    if normalize not in NORMALIZATIONS:
+        raise DuplicatesError(f"normalize is {normalize!r}, {expected_one_of(normalize, NORMALIZATIONS)}")
 
 
 def write_hashes(path: str, batches: Iterable[Batch]) -> int:

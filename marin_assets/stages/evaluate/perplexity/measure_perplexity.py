@@ -27,9 +27,12 @@ from marin_assets.stages.evaluate.perplexity.dataset_formats import LAYOUTS, Tex
 from marin_assets.stages.evaluate.perplexity.plot import plot_bits_per_byte
 from marin_assets.stages.evaluate.perplexity.sums import Sums, total
 from marin_assets.stages.evaluate.perplexity.token_table import write_tokens
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.storage.files import exists, read_json, write_json
 from marin_resources.storage.paths import join
+from marin_resources.types.near_names import expected_one_of
 
 KINDS = ("jax",)
 
@@ -56,6 +59,9 @@ class MeasurePerplexityConfig:
     """Whether the loss of every token is stored."""
     batch_size: int = 32
     """Windows of a batch. It changes speed and memory, and losses only in their last digits."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 def measure_perplexity(config: MeasurePerplexityConfig) -> dict[str, Any]:
@@ -185,6 +191,6 @@ def _check(config: MeasurePerplexityConfig) -> None:
             )
     for name, layout in config.layouts.items():
         if name not in config.sets:
-            raise TextError(f"layouts names {name!r}, expected one of the sets {sorted(config.sets)}. Rename it.")
+            raise TextError(f"layouts names {name!r}, {expected_one_of(name, sorted(config.sets), 'sets')}")
         if layout not in LAYOUTS:
-            raise TextError(f"The layout of {name!r} is {layout!r}, expected one of {', '.join(LAYOUTS)}.")
+            raise TextError(f"The layout of {name!r} is {layout!r}, {expected_one_of(layout, LAYOUTS)}")

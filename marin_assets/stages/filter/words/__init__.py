@@ -9,8 +9,12 @@ from functools import cache
 from marin_assets.stages.filter.words.fast import FastSplitter
 from marin_assets.stages.filter.words.splitter import Splitter
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
-__all__ = ["SplitterError", "splitter_named"]
+__all__ = ["SplitterError", "require_splitter", "splitter_named"]
+
+
+SPLITTERS = ("fast", "spacy")
 
 
 class SplitterError(MarinError, ValueError):
@@ -27,4 +31,14 @@ def splitter_named(name: str) -> Splitter:
         from marin_assets.stages.filter.words.spacy_splitter import SpacySplitter
 
         return SpacySplitter()
-    raise SplitterError(f"The word splitter is {name!r}, expected 'fast' or 'spacy'.")
+    raise _unknown(name)
+
+
+def require_splitter(name: str) -> None:
+    """Raise SplitterError for a name that `splitter_named` does not know. No splitter is loaded."""
+    if name not in SPLITTERS:
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> SplitterError:
+    return SplitterError(f"The word splitter is {name!r}, {expected_one_of(name, SPLITTERS)}")

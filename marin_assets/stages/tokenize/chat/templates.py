@@ -11,6 +11,7 @@ from typing import Any
 from marin_assets.stages.tokenize.chat.messages import ASSISTANT, Messages, NotAChat, is_learnt
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
+from marin_resources.types.near_names import expected_one_of
 
 _NEWLINE = "{{ '\\n' }}"  # a newline after a block would be trimmed
 _EACH = "{{ bos_token }}{% for message in messages %}"
@@ -56,8 +57,8 @@ def named_template(name: str) -> str:
     """Return the text of a template, versioned. Raises TemplateError for an unknown name."""
     if name not in TEMPLATES:
         raise TemplateError(
-            f"The chat template is {name!r}, expected one of {', '.join(map(repr, TEMPLATES))}. Pass one of them, or "
-            "the text of a template as versioned(text)."
+            f"The chat template is {name!r}, {expected_one_of(name, TEMPLATES)} The text of a template of your own is "
+            "versioned(text) in the config."
         )
     return versioned(TEMPLATES[name])
 

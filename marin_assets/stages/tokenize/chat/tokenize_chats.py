@@ -11,10 +11,13 @@ shards again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from marin_assets.stages.tokenize.chat.tokenize_rows import tokenize_rows
+from marin_assets.stages.tokenize.chat.tokenize_rows import check_rows, tokenize_rows
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 
 KINDS = ("levanter",)
 
@@ -34,6 +37,9 @@ class TokenizeChatsConfig:
     """Shape of the rows: "openai", "sharegpt" or "dolly"."""
     validation_fraction: float = versioned(0.05)
     """The share of chats on the validation side; 0 writes no validation side."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, partial(check_rows, "chat"), name)
 
 
 def tokenize_chats(config: TokenizeChatsConfig) -> dict[str, Any]:

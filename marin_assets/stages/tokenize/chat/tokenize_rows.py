@@ -30,6 +30,7 @@ from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
+from marin_resources.types.near_names import expected_one_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,8 +94,7 @@ def tokenize_rows(kind: str, rows_path: str, config: Any) -> dict[str, Any]:
     (rows) and cut_tokens, rows and tokens of each side, checked_rows with their token_mismatches and prompt_mismatches,
     shards.
     """
-    check_fraction(config.validation_fraction)
-    _check(kind, config)
+    check_rows(kind, config)
     encoder = ChatEncoder(config.tokenizer_path, config.chat_template)
     files, tokenizer = document_files(rows_path), folder_state(config.tokenizer_path)
     names = [f"{i:05d}" for i in range(len(files.shards))]
@@ -264,10 +264,12 @@ def _metadata(encoder: ChatEncoder, kind: str, max_seq_len: int) -> dict[str, An
     return {**encoder.metadata, "format": kind, "max_seq_len": max_seq_len}
 
 
-def _check(kind: str, config: Any) -> None:
+def check_rows(kind: str, config: Any) -> None:
+    """Raise SplitError or TokenizeError for a config that no rows could be tokenized with. No file is read."""
+    check_fraction(config.validation_fraction)
     adapters = KINDS_OF_ROWS[kind].adapters
     if config.adapter not in adapters:
-        raise TokenizeError(f"adapter is {config.adapter!r}, expected one of {', '.join(map(repr, adapters))}.")
+        raise TokenizeError(f"adapter is {config.adapter!r}, {expected_one_of(config.adapter, adapters)}")
     if isinstance(config.max_seq_len, bool) or not isinstance(config.max_seq_len, int) or config.max_seq_len < 2:
         raise TokenizeError(
             f"max_seq_len is {config.max_seq_len!r}, expected a number of tokens of at least 2: that of the model."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import typing
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from marin_assets.stages.train.levanter_run.models import model_config
 from marin_assets.stages.train.specs.levanter_fields import check_paths
 from marin_assets.stages.train.specs.optimizer import LoopSpec, NamedOptimizerSpec
 from marin_resources.storage.paths import join
+from marin_resources.types.near_names import expected_one_of
 
 JAX_CONFIG = {
     "jax_threefry_partitionable": True,  # Levanter's two defaults, which this dict replaces
@@ -126,11 +126,9 @@ def _set(config: Any, names: list[str], path: str, value: Any) -> Any:
     name, *rest = names
     field_names = [field.name for field in dataclasses.fields(config) if field.init]
     if name not in field_names:
-        near = difflib.get_close_matches(name, field_names, n=3) or sorted(field_names)
-        where = path.rpartition(name)[0]
         raise TrainError(
-            f"levanter has {path!r}, and {type(config).__name__} has no field {name!r}. Near it: "
-            f"{', '.join(f'{where}{near_name}' for near_name in near)}."
+            f"levanter has {path!r}, and {type(config).__name__} has no field {name!r}, "
+            f"{expected_one_of(name, sorted(field_names))}"
         )
     hint = typing.get_type_hints(type(config))[name]
     if rest:

@@ -5,7 +5,6 @@ In:  a Mixture, and the shape of the training.   Out: an InputError, one sentenc
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from marin_assets.stages.train.specs.mixture import (
     sequences_in_a_block,
 )
 from marin_assets.stages.train.specs.optimizer import LoopSpec
+from marin_resources.types.near_names import expected_one_of
 
 
 def check_mixture(mixture: Mixture, *, steps: int, batch_size: int, sequence_length: int | None) -> None:
@@ -83,9 +83,7 @@ def check_weights(weights: Any, members: Sequence[str], where: str = "The mixtur
         raise InputError(f"{where} are {weights!r}, expected a dict of name to number, or phases [(0, {{…}}), …].")
     for name, weight in weights.items():
         if name not in members:
-            near = difflib.get_close_matches(str(name), members, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"{where} name {name!r}, expected one of the members {sorted(members)}.{hint}")
+            raise InputError(f"{where} name {name!r}, {expected_one_of(name, sorted(members), 'members')}")
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not is_number or not math.isfinite(weight) or weight < 0:
             raise InputError(f"{where} give {name!r} {weight!r}, expected a finite number of 0 or more.")
@@ -126,7 +124,7 @@ def _check_choices(mixture: Mixture) -> None:
         ("permutation_type", mixture.permutation_type, PermutationTypes),
     ):
         if value not in choices:
-            raise InputError(f"The mixture's {field} is {value!r}, expected one of {list(choices)}.")
+            raise InputError(f"The mixture's {field} is {value!r}, {expected_one_of(value, choices)}")
     shuffle = mixture.shuffle
     if isinstance(shuffle, BlockShuffle):
         if not _is_count(shuffle.io_block_size) or not _is_count(shuffle.window_blocks):
@@ -176,7 +174,9 @@ def _check_borders(phases: Sequence[Phase], block_size: int, steps: int, batch_s
 
 def _check_subset(name: str, part: Any, drawn: Sequence[str]) -> None:
     if name not in drawn:
-        raise InputError(f"The mixture has a subset of {name!r}, expected one of the members with a weight, {drawn}.")
+        raise InputError(
+            f"The mixture has a subset of {name!r}, {expected_one_of(name, drawn, 'members with a weight')}"
+        )
     if not isinstance(part, Subset) or (part.tokens is None) == (part.sequences is None):
         raise InputError(f"The subset of {name!r} is {part!r}, expected a Subset with either tokens or sequences.")
     if not _is_count(part.tokens if part.sequences is None else part.sequences):

@@ -6,7 +6,6 @@ shape is that of a Hugging Face folder. Families have Hugging Face's names, sinc
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least
 from marin_assets.step.values import unwrap_versioned_value, versioned
+from marin_resources.types.near_names import expected_one_of
 
 FAMILIES: Mapping[str, str] = {
     "llama": "LlamaForCausalLM",
@@ -118,10 +118,9 @@ def check_heads(shape: Shape, *, smallest_head: int) -> None:
 def check_model(model: ModelSpec) -> None:
     """Raise TrainError for an unknown family, or for a field that the family does not have."""
     if model.family not in FAMILIES:
-        near = difflib.get_close_matches(model.family, FAMILIES, n=1) or list(FAMILIES)
-        raise TrainError(f"The model's family is {model.family!r}; near it: {', '.join(near)}.")
+        raise TrainError(f"The model's family is {model.family!r}, {expected_one_of(model.family, FAMILIES)}")
     if model.rope not in ROPES:
-        raise TrainError(f"The model's rope is {model.rope!r}, expected one of {', '.join(ROPES)}.")
+        raise TrainError(f"The model's rope is {model.rope!r}, {expected_one_of(model.rope, ROPES)}")
     experts = (model.num_experts, model.num_experts_per_tok)
     if model.family in MIXTURES_OF_EXPERTS and None in experts:
         raise TrainError(f"A model of family {model.family!r} needs num_experts and num_experts_per_tok. Set both.")

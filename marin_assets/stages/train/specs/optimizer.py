@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least, require_seed, require_share
 from marin_assets.step.values import versioned
+from marin_resources.types.near_names import expected_one_of
 
 OF_ALL = (
     "beta1",
@@ -136,7 +136,7 @@ def check_optimizer(spec: Any) -> None:
     if isinstance(spec, NamedOptimizerSpec):
         _check_named(spec)
     if spec.lr_schedule is not None and spec.lr_schedule not in SCHEDULES:
-        raise TrainError(f"lr_schedule is {spec.lr_schedule!r}, expected one of {', '.join(SCHEDULES)}.")
+        raise TrainError(f"lr_schedule is {spec.lr_schedule!r}, {expected_one_of(spec.lr_schedule, SCHEDULES)}")
     for name in ("warmup", "decay", "rewarmup"):
         value = getattr(spec, name, None)
         is_neither = value is not None and (value < 0 or (value > 1 and value % 1))
@@ -155,9 +155,7 @@ def _check_named(spec: NamedOptimizerSpec) -> None:
         why = BROKEN[spec.kind]
         raise TrainError(f"The optimizer {spec.kind!r} cannot be used: {why}. Use one of {', '.join(KINDS)}.")
     if spec.kind not in KINDS:
-        near = difflib.get_close_matches(spec.kind, KINDS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise TrainError(f"The optimizer is {spec.kind!r}, expected one of {', '.join(KINDS)}.{hint}")
+        raise TrainError(f"The optimizer is {spec.kind!r}, {expected_one_of(spec.kind, KINDS)}")
     if spec.cycles is not None and spec.cycle_length is not None:
         raise TrainError(
             f"The optimizer has cycles={spec.cycles!r} and cycle_length={spec.cycle_length!r}. Set one of them."
@@ -220,5 +218,5 @@ def _require_known_fields(kind: str, names: Iterable[str]) -> None:
     allowed = {*OF_ALL, *OF_KIND[kind]}
     for name in names:
         if name not in allowed:
-            near = difflib.get_close_matches(name, allowed, n=1) or sorted(OF_KIND[kind])[:3] or sorted(OF_ALL)[:3]
-            raise TrainError(f"The optimizer {kind!r} has no field {name!r}; near it: {', '.join(near)}.")
+            names = [*sorted(OF_KIND[kind]), *sorted(OF_ALL)]
+            raise TrainError(f"The optimizer {kind!r} has no field {name!r}, {expected_one_of(name, names)}")

@@ -7,12 +7,12 @@ The number in a name is about that of the parameters with the vocabulary of Llam
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.step.values import versioned
+from marin_resources.types.near_names import expected_one_of
 
 LLAMA3_VOCABULARY = 128_256
 
@@ -76,8 +76,7 @@ PRESETS: Mapping[str, ModelSpec] = {
 def model_preset(name: str) -> ModelSpec:
     """The model of that name. Raises TrainError, with those near it."""
     if name not in PRESETS:
-        near = difflib.get_close_matches(name, list(PRESETS), n=3) or list(PRESETS)
-        raise TrainError(f"There is no model preset {name!r}; near it: {', '.join(near)}.")
+        raise TrainError(f"The model preset is {name!r}, {expected_one_of(name, PRESETS)}")
     return PRESETS[name]
 
 

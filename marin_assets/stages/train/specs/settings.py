@@ -6,7 +6,6 @@ Out: a TrainError or InputError, one sentence with the field.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +30,7 @@ from marin_assets.stages.train.specs.optimizer import AVERAGE, check_loop, check
 from marin_assets.stages.train.specs.precision import read_precision
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace, continues_optimizer
 from marin_assets.stages.train.specs.trackers import check_trackers
+from marin_resources.types.near_names import expected_one_of
 
 COUNTS = ("train_batch_size", "steps_per_eval", "steps_per_checkpoint")
 COUNTS_OR_NONE = ("max_eval_batches", "keep_last_checkpoints", "keep_checkpoints_every")
@@ -151,9 +151,7 @@ def _check_weights(names: Iterable[str], weights: Mapping[str, float]) -> None:
     names = list(names)
     for name in weights:
         if not any(name == component or name.startswith(f"{component}/") for component in names):
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"train_weights names {name!r}, expected the components {sorted(names)}.{hint}")
+            raise InputError(f"train_weights names {name!r}, {expected_one_of(name, sorted(names), 'components')}")
     missing = [
         component
         for component in names

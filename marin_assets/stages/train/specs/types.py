@@ -7,25 +7,14 @@ import math
 import types
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.step.values import MirroredValue, Placeholder, StepMarker, VersionedValue, map_leaves
+from marin_assets.step.values import MirroredValue, Placeholder, StepMarker
 
-C = TypeVar("C")
 NAMES = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a text", type(None): "None"}
 LEFT_OUT = ("mixture", "resources")
 """Fields with checks of their own."""
-
-
-def without_versions(config: C) -> C:
-    """The config without versioned(). Placeholders for paths stay."""
-
-    def unwrap(leaf: Any) -> Any:
-        return map_leaves(leaf.value, unwrap) if isinstance(leaf, VersionedValue) else leaf
-
-    unwrapped: C = map_leaves(config, unwrap)
-    return unwrapped
 
 
 def check_types(spec: Any, at: str = "") -> None:

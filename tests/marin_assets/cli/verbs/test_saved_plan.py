@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from marin_assets.catalog.script import steps_of_script
+from marin_assets.catalog.script import graph_of_script
 from marin_assets.plan.plan_file import FORMAT
-from marin_assets.step.graph import build_graph
 from marin_resources.drift import provenance
 from marin_resources.storage.output.store import Store
 from marin_resources.types.output import Output
@@ -166,7 +165,7 @@ def test_damaged_configs_of_a_plan_are_one_sentence(
 
 
 def store_and_output(script: Path, prefix: Path, name: str) -> tuple[Store, Output]:
-    graph = build_graph(steps_of_script(str(script)))
+    graph = graph_of_script(str(script))
     return Store(str(prefix)), next(node.output for node in graph if node.name == name)
 
 

@@ -194,7 +194,7 @@ def test_kept_documents_are_written_in_the_output_format(small: Corpus, output_f
 
 
 def test_an_unknown_format_is_an_error(small: Corpus) -> None:
-    with pytest.raises(DocumentError, match=r"output_format is '\.csv', expected one of \.jsonl, "):
+    with pytest.raises(DocumentError, match=r"output_format is '\.csv', expected one of '\.jsonl', "):
         small.consolidate("case", output_format=".csv")
 
 

@@ -191,7 +191,7 @@ def test_truncated_records_are_an_error(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"normalize": "lower"}, "normalize is 'lower', expected 'none' or 'whitespace_and_case'"),
+        ({"normalize": "lower"}, "normalize is 'lower', expected one of 'none', 'whitespace_and_case'"),
         ({"source_ranking": ("a", "a")}, r"source_ranking is \('a', 'a'\), expected each source once"),
     ],
 )

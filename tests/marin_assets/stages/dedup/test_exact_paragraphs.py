@@ -131,7 +131,7 @@ def test_on_ray_and_in_process_the_attributes_are_the_same_bytes(
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"unit": "word"}, r"unit is 'word', expected one of \['line', 'paragraph'\]"),
+        ({"unit": "word"}, r"unit is 'word', expected one of 'line', 'paragraph'"),
         ({"min_characters": 0}, "min_characters is 0, expected 1 or more"),
         ({"normalize": "x"}, "normalize is 'x'"),
     ],

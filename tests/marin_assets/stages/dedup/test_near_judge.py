@@ -166,7 +166,7 @@ def test_another_policy_over_the_same_output_replaces_the_verdicts(tmp_path: Pat
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"keep": "best"}, "keep is 'best', expected one of first, longest, highest"),
+        ({"keep": "best"}, "keep is 'best', expected one of 'first', 'longest', 'highest'"),
         ({"keep": "highest"}, "'highest' needs attributes to compare"),
         ({"keep": "first", "attributes_path": "x"}, "the other policies take none"),
         ({"sources": ("a", "b", "a")}, r"sources are \('a', 'b', 'a'\), expected each source once"),

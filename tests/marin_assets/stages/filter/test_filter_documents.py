@@ -154,7 +154,7 @@ def test_an_unknown_filter_threshold_language_or_splitter_is_one_sentence(tmp_pa
         named("fineweb@2")
     with pytest.raises(FilterError, match="'nonsense'"):
         named("nonsense")
-    with pytest.raises(FilterError, match=r"'fineweb@0.01' has no threshold 'dup', only 'line_punct_ratio'"):
+    with pytest.raises(FilterError, match=r"'fineweb@0.01' has no threshold 'dup', expected one of 'line_punct_ratio'"):
         named("fineweb@0.01", dup=1)
     with pytest.raises(FilterError, match=r"'char_dup_ratio' of 'fineweb@0.01' is '0.1', expected a number"):
         named("fineweb@0.01", char_dup_ratio="0.1")

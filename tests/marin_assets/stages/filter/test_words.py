@@ -107,5 +107,5 @@ def test_no_text_takes_quadratic_time(name: str, text: str) -> None:
 
 
 def test_an_unknown_splitter_is_an_error() -> None:
-    with pytest.raises(SplitterError, match="'nltk', expected 'fast' or 'spacy'"):
+    with pytest.raises(SplitterError, match="'nltk', expected one of 'fast', 'spacy'"):
         splitter_named("nltk")

@@ -122,7 +122,10 @@ def test_models_that_do_not_differ_are_marked_about_once_in_twenty(tmp_path: Pat
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"baseline": "bass"}, "The baseline is 'bass', expected one of the models ['base', 'tuned']"),
+        (
+            {"baseline": "bass"},
+            "The baseline is 'bass', expected one of the models 'base', 'tuned'. Did you mean 'base'?",
+        ),
         ({"metrics": {"arc": "acc_nrm"}}, "The task 'arc' has no metric 'acc_nrm', expected one of"),
     ],
 )

@@ -303,7 +303,7 @@ def test_missing_fields_of_a_marin_record_are_shown_as_not_recorded(tmp_path: Pa
 def test_missing_inputs_are_an_error(outputs: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"The step 'x' has no record '.executor_info' in '.*/nothing'. Run the step"):
         report({"x": str(tmp_path / "nothing")}, tmp_path)
-    with pytest.raises(ReportError, match=r"Expectations name 'x', expected one of the inputs \['documents'"):
+    with pytest.raises(ReportError, match=r"Expectations name 'x', expected one of the inputs 'documents'"):
         report(outputs, tmp_path, expectations={"x": [expect("a", at_least=1)]})
     with pytest.raises(ReportError, match="The report has no inputs"):
         report({}, tmp_path)

@@ -65,7 +65,7 @@ def test_a_mixture_of_experts_has_more_parameters_than_a_token_meets() -> None:
 
 
 def test_an_unknown_preset_names_those_near_it() -> None:
-    with pytest.raises(TrainError, match="no model preset 'llama_7b'; near it: llama_70b, llama_8b"):
+    with pytest.raises(TrainError, match=r"The model preset is 'llama_7b', .* Did you mean 'llama_70b' or 'llama_8b'"):
         model_preset("llama_7b")
 
 

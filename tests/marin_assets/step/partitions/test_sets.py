@@ -84,14 +84,14 @@ def test_a_set_that_cannot_be_is_refused(make: Callable[[], Partitions], sentenc
     ("partitions", "key", "sentence"),
     [
         (static("english", "german"), "englsh", "Did you mean 'english'?"),
-        (static("english", "german"), "xx", "Expected one of 'english', 'german'."),
+        (static("english", "german"), "xx", "expected one of 'english', 'german'."),
         (dynamic("drops"), "..", "is not a name"),
         (daily("2026-01-05"), "2026-01-04", "the first one is '2026-01-05'"),
         (daily("2026-01-05"), "2026-1-6", "Expected the start of a window of daily('2026-01-05')"),
         (daily("2026-01-05"), "2026-02-30", "Expected the start of a window"),
         (weekly("2026-01-04"), "2026-01-05", "Expected the start of a window"),
         (product(a=static("x"), b=static("y")), "x", "Expected the keys of a and b, joined with '|'"),
-        (product(a=static("x"), b=static("y")), "x|z", "There is no partition 'z'."),
+        (product(a=static("x"), b=static("y")), "x|z", "There is no partition 'z', expected 'y'."),
     ],
 )
 def test_a_key_that_a_set_does_not_have_is_refused(partitions: Partitions, key: str, sentence: str) -> None:

@@ -187,8 +187,11 @@ def test_tokens_are_left_out_on_request(model_path: str, paloma: str, tmp_path: 
     [
         ({"sets": {"paloma/c4": "p"}}, "A set is called 'paloma/c4', expected a name without '/'"),
         ({"sets": {}}, "has no sets, expected a folder of texts by name"),
-        ({"layouts": {"other": "paloma"}}, "layouts names 'other', expected one of the sets ['p']"),
-        ({"layouts": {"p": "palom"}}, "The layout of 'p' is 'palom', expected one of documents, paloma, uncheatable"),
+        ({"layouts": {"other": "paloma"}}, "layouts names 'other', expected one of the sets 'p'"),
+        (
+            {"layouts": {"p": "palom"}},
+            "The layout of 'p' is 'palom', expected one of 'documents', 'paloma', 'uncheatable'.",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(fields: Any, sentence: str, tmp_path: Path) -> None:

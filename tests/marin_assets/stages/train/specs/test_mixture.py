@@ -144,7 +144,7 @@ PHASES = [(0, WEIGHTS), (64, {"a": 1.0})]
             "least 1999, or give it no weight",
         ),
         ({"weights": {"a": 1, "b": 1e-6}}, "never be drawn. Give it a larger weight, or give it no weight"),
-        ({"stop_strategy": "restrat"}, "stop_strategy is 'restrat', expected one of .'restart'"),
+        ({"stop_strategy": "restrat"}, "stop_strategy is 'restrat', expected one of 'restart'"),
         ({"permutation_type": "random"}, "permutation_type is 'random', expected one of"),
         ({"shuffle": 1000}, "shuffle is 1000, expected True, False or BlockShuffle"),
         ({"shuffle": BlockShuffle(window_blocks=0)}, "expected whole numbers of 1 or more"),
