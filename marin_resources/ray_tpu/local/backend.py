@@ -123,7 +123,11 @@ class LocalBackend:
         on_job: Callable[[str], None] = lambda job: None,
         should_detach: Callable[[], bool] = lambda: False,
     ) -> Handle:
-        return await asyncio.to_thread(self._submit, task)
+        try:
+            return await asyncio.to_thread(self._submit, task)
+        except asyncio.CancelledError:  # the thread waits for Ray, and the run for the thread
+            self._own_ray.stop_starting()
+            raise
 
     def _submit(self, task: Task) -> Handle:
         with self._lock:
