@@ -165,12 +165,10 @@ class LocalBackend:
                 await asyncio.to_thread(follower.poll)
             if not future.done():  # Ray never ends it; its worker is killed here, as the next attempt writes there
                 await asyncio.to_thread(self._own_ray.start_again, handle.ray_number)
+            outcome = await asyncio.to_thread(_outcome_of, handle.task, future)  # which appends a crash to the log
             await asyncio.to_thread(follower.finish)
             await asyncio.to_thread(upload_spool, follower.path)  # in case the worker was killed
-            if not future.done():
-                return recorded_failure(handle.task.path, handle.task.attempt) or RAY_DIED
-            error = future.exception()
-            return outcome_of_error(handle.task, error) if error else Outcome.from_dict(future.result())
+            return outcome
         finally:
             self._handles.pop(handle.task.id, None)
 
@@ -206,6 +204,14 @@ class LocalBackend:
 
 def _hosts(resources: Resources) -> int:
     return resources.slices * slice_type(resources.tpu.kind).hosts if resources.tpu else 1
+
+
+def _outcome_of(task: Task, future: asyncio.Future[Any]) -> Outcome:
+    """The outcome of a task that has ended, or whose Ray has died."""
+    if not future.done():
+        return recorded_failure(task.path, task.attempt) or RAY_DIED
+    error = future.exception()
+    return outcome_of_error(task, error) if error else Outcome.from_dict(future.result())
 
 
 def _retrieve_error(future: asyncio.Future[Any]) -> None:
