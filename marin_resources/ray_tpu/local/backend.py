@@ -29,7 +29,7 @@ from marin_resources.ray_tpu.ray_options import (
     ray_options,
     refuse_unmeetable,
 )
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements, lacks_together
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
@@ -89,19 +89,12 @@ class LocalBackend:
     def satisfies(self, required: Requirements) -> bool:
         return met_here(required, self._all_cpus)
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
-        several = {requirements.step: SEVERAL_HOSTS for requirements in required if _hosts(requirements.resources) > 1}
-        lacks = {**package_lacks(required), **environment_lacks(required), **several}
-        of_ray = [
-            requirements
-            for requirements in required
-            if requirements.step not in lacks and self._asks_ray(requirements.resources)
-        ]
+    def lacks(self, required: Sequence[Requirements]) -> Lacks:
+        several = {r.step: (SEVERAL_HOSTS,) for r in required if _hosts(r.resources) > 1}
+        of_ray = [r for r in required if r.step not in several and self._asks_ray(r.resources)]
         nodes = alive_nodes(self._own_ray.started()) if of_ray else []
-        short = {
-            requirements.step: lack for requirements in of_ray if (lack := node_lack(requirements.resources, nodes))
-        }
-        return {**lacks, **short}
+        short = {r.step: (lack,) for r in of_ray if (lack := node_lack(r.resources, nodes))}
+        return lacks_together(environment_lacks(required), package_lacks(required), several, short)
 
     def _asks_ray(self, resources: Resources) -> bool:
         """Whether Ray alone knows if this machine has the resources: any other than its CPUs."""
