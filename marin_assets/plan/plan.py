@@ -11,7 +11,7 @@ from marin_assets.plan.estimates import Expected
 from marin_assets.plan.reasons.causes import Why
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
-from marin_resources.ray_tpu.requirements import MissingRequirement
+from marin_resources.ray_tpu.requirements import Lacks
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.control_files import Damage
 from marin_resources.types.output import Match, Observed, Output, Status, describe_adopted
@@ -135,21 +135,23 @@ def plan(
     return planned
 
 
-def refuse(planned: Iterable[Planned], lacks: Mapping[str, MissingRequirement]) -> list[Planned]:
-    """The plan with the missing requirements of its steps, by step name: such a step is blocked, and so are its
+def refuse(planned: Iterable[Planned], lacks: Lacks) -> list[Planned]:
+    """The plan with all missing requirements of its steps, by step name: such a step is blocked, and so are its
     readers. One that is not certain is part of the reason and blocks nothing."""
     refused: set[Output] = set()
     checked = []
     for item in planned:
-        lack = lacks.get(item.node.name) if item.action is Action.RUN else None
+        missing = lacks.get(item.node.name, ()) if item.action is Action.RUN else ()
+        reason = "\n".join(lack.phrase for lack in missing)  # some end with a command
+        blocks = any(lack.certain for lack in missing)
         needs = next((label for label, output in item.node.inputs.items() if output in refused), None)
-        if lack is not None and not lack.certain:
-            item = dataclasses.replace(item, reason=f"{item.reason}; {lack.phrase}")
-        elif lack is not None or (item.action is Action.RUN and needs is not None):
+        if missing and not blocks:
+            item = dataclasses.replace(item, reason=f"{item.reason}; {reason}")
+        elif blocks or (item.action is Action.RUN and needs is not None):
             refused.add(item.node.output)
-            reason = lack.phrase if lack is not None else f"needs {needs!r}, which is blocked"
-            kind = Kind.LACKS if lack is not None else Kind.INPUT_BLOCKED
-            item = dataclasses.replace(item, action=Action.BLOCKED, kind=kind, reason=reason, lacks=lack is not None)
+            reason = reason or f"needs {needs!r}, which is blocked"
+            kind = Kind.LACKS if blocks else Kind.INPUT_BLOCKED
+            item = dataclasses.replace(item, action=Action.BLOCKED, kind=kind, reason=reason, lacks=blocks)
         checked.append(item)
     return checked
 

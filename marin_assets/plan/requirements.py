@@ -12,7 +12,7 @@ from marin_resources.ray_tpu.backend import Backend, missing_requirements
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.ray_tpu.environment.extras import met_here
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements, lacks_together
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ def requirements_of(node: Node) -> Requirements:
     )
 
 
-def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, MissingRequirement]:
-    """The missing requirements of the nodes, all of which are to be computed, where they would run now; by step name.
+def lacks_of(nodes: Iterable[Node], prefix: str) -> Lacks:
+    """All missing requirements of the nodes, all of which are to be computed, where they would run now; by step name.
     `prefix`: that of their outputs.
 
     Raises SettingError for an invalid cluster.
@@ -45,18 +45,18 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> dict[str, MissingRequirement
         return missing
     backend = _backend(prefix) if on_cluster else _local_backend()
     try:
-        return {**missing_requirements(backend, required, lambda names: ()), **missing}
+        return lacks_together(missing_requirements(backend, required, lambda names: ()), missing)
     finally:
         backend.shutdown()
 
 
-def _engine_lacks(by_step: Mapping[str, Node]) -> dict[str, MissingRequirement]:
+def _engine_lacks(by_step: Mapping[str, Node]) -> Lacks:
     """The steps whose models run on an engine that this machine does not have. A cluster's workers check themselves."""
     engines = {name: getattr(node.step.config, "engine", None) for name, node in by_step.items()}
     requested = {name: unwrap_versioned_value(engine) for name, engine in engines.items() if isinstance(engine, Engine)}
     kinds = {engine.kind: engine for engine in requested.values()}  # a look starts a Python
     lacking = {kind: lack for kind, engine in kinds.items() if (lack := _engine_lack(engine)) is not None}
-    return {name: lacking[engine.kind] for name, engine in requested.items() if engine.kind in lacking}
+    return {name: (lacking[engine.kind],) for name, engine in requested.items() if engine.kind in lacking}
 
 
 def _engine_lack(engine: Engine) -> MissingRequirement | None:

@@ -22,7 +22,7 @@ from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.ray_tpu.backend import missing_requirements
-from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
+from marin_resources.ray_tpu.requirements import Lacks, Requirements, describe_lacks
 from marin_resources.types.errors import MarinError
 from marin_resources.types.location_job import ALL_ASSETS
 from marin_resources.types.output import Output
@@ -67,11 +67,15 @@ def refuse_unmet(job_context: Any, execution_plan: Any) -> None:
         )
     except (SettingError, OSError):  # of the cluster or the store: each step meets it again, and has a sentence for it
         return
-    for sentence in describe_lacks({step: lack for step, lack in lacks.items() if not lack.certain}):
+    for sentence in describe_lacks(_of_certainty(lacks, certain=False)):
         job_context.log.warning(sentence)
-    sentences = describe_lacks({step: lack for step, lack in lacks.items() if lack.certain})
+    sentences = describe_lacks(_of_certainty(lacks, certain=True))
     if sentences:
         raise UnmetRequirementsError("\n".join([*sentences, "Nothing was computed."]))
+
+
+def _of_certainty(lacks: Lacks, *, certain: bool) -> Lacks:
+    return {step: tuple(lack for lack in missing if lack.certain is certain) for step, missing in lacks.items()}
 
 
 def _outputs(job_context: Any, key: AssetKey) -> list[Output]:

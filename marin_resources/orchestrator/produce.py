@@ -4,7 +4,8 @@
     2 lease      held by another: attach, if its holder is a job of ours; else wait until it is released or expires
     3 inputs     complete? else an error that names them
     4 submit     the worker claims, computes and publishes; its log is passed on
-    5 outcome    success: look again; worker lost: retry, on a budget of its own; failed: an error
+    5 outcome    success: look again; worker lost: retry, on a budget of its own; failed, or crashed twice at the same
+                 place: an error
 
 The orchestrator writes nothing of an output. It only records how an attempt ended whose worker is gone. If it dies
 itself, the next run finds the running compute by the files beside the output.
@@ -124,6 +125,7 @@ async def produce(
     """
     name = request.output.label
     waited_s, lost, expired, vanished, taken = 0.0, 0, None, 0, 0
+    crashes: dict[str, int] = {}  # -> the attempt in which it came first
     just_read = recent([request.output, *request.inputs.values()])
     while True:
         recent_states, just_read = just_read, {}
@@ -177,6 +179,9 @@ async def produce(
         if outcome.end is End.NOT_BEGUN:  # on no budget: the step has not failed
             callbacks.log(f"{name}: {outcome.error}; submitting it again")
         if outcome.end is End.LOST:
+            if outcome.crash and (first := crashes.setdefault(outcome.crash, attempt)) != attempt:
+                log = await asyncio.to_thread(_log_location, observed.path, attempt, handle)
+                raise ProduceError(_crashed_sentence(name, outcome.crash, (first, attempt), log), "", log)
             lost += 1
             if lost > lost_worker_budget:
                 raise ProduceError(
@@ -379,6 +384,13 @@ def _failed_sentence(name: str, outcome: Outcome, log: str) -> str:
     return (
         f"Step {name!r} failed: {outcome.error.rstrip('.')}. Its log: {log}. "
         "Fix it and materialize again; complete outputs are reused."
+    )
+
+
+def _crashed_sentence(name: str, crash: str, attempts: tuple[int, int], log: str) -> str:
+    return (
+        f"Step {name!r} crashes: in attempts {attempts[0]} and {attempts[1]} alike, {crash}, and its machine was not "
+        f"lost. Its log: {log}. Fix it and materialize again; complete outputs are reused."
     )
 
 

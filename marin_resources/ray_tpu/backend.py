@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.types.output import Holder
 from marin_resources.wire.outcome import Outcome
@@ -47,8 +47,8 @@ class Backend(Protocol[H]):
     def satisfies(self, required: Requirements) -> bool:
         """Whether it satisfies the requirements, as far as that is known without a look at nodes and indexes."""
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
-        """Return the missing requirements, by step name. Looks at the nodes and at package indexes. May block."""
+    def lacks(self, required: Sequence[Requirements]) -> Lacks:
+        """Return all missing requirements, by step name. Looks at the nodes and at package indexes. May block."""
 
     async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
         """Return the cluster for a step whose output is at `path`; None if no choice exists, and then `needs` is not
@@ -89,8 +89,8 @@ class Backend(Protocol[H]):
 
 def missing_requirements(
     backend: Backend[Any], required: Sequence[Requirements], needless: Callable[[Sequence[str]], Collection[str]]
-) -> dict[str, MissingRequirement]:
-    """Return the missing requirements of the steps, by step name.
+) -> Lacks:
+    """Return all missing requirements of the steps, by step name.
 
     `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,
     and nodes and indexes are queried only for the remaining steps.

@@ -9,12 +9,13 @@ As a script, this is the command `ray` for a further node on loopback.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 LEFT_OUT = ("start_api_server", "start_monitor", "start_log_monitor")
 """Methods of Ray's Node, each of which starts a daemon."""
@@ -23,6 +24,7 @@ PYTHON_COMMAND = "_build_python_executable_command_memory_profileable"
 START_TIMEOUT_S = 30
 """Time limit for the start of Ray's node."""
 POLL_S = 0.05
+OnWait: TypeAlias = Callable[[Sequence["subprocess.Popen[bytes]"]], None]
 
 
 def kv_put(key: bytes, value: bytes, namespace: bytes) -> None:
@@ -117,34 +119,49 @@ def filter_printed_lines(shown: Callable[[str | int | None, Sequence[str]], Sequ
 
 
 def start_lean(
-    *, agent_port: int, agent_script: str, temp_dir: str, system_config: Mapping[str, Any], **options: Any
+    *,
+    agent_port: int,
+    agent_script: str,
+    temp_dir: str,
+    system_config: Mapping[str, Any],
+    on_wait: OnWait,
+    **options: Any,
 ) -> Any:
     """Start Ray by `ray.init` with the options, without its daemons that serve nobody; return its context.
 
     `agent_port` is for its agent of runtime environments, `agent_script` runs in the place of the dashboard's agent.
+    `on_wait` is called some times a second with the daemons that were started so far, and may raise to end the start:
+    Ray waits 30 s for a daemon that has ended, and for one that cannot start.
     Relies on methods of Node and functions of `ray._private.services`, and on two arguments of `ray.init`.
     `include_dashboard=False` is public, and leaves the agent (ray-project/ray#17770), the server and the monitors; a
     start then takes 7.6 s, and 0.9 s so (two cores).
     """
     import ray  # late, for its weight
 
-    with _lean_daemons(agent_port, agent_script):
+    with _lean_daemons(agent_port, agent_script, on_wait):
         return ray.init(_temp_dir=temp_dir, _system_config=dict(system_config), **options)
 
 
 @contextmanager
-def _lean_daemons(agent_port: int, agent_script: str) -> Iterator[None]:
+def _lean_daemons(agent_port: int, agent_script: str, on_wait: OnWait) -> Iterator[None]:
     """Let `ray.init` start no daemon of LEFT_OUT and no agent of the dashboard, and see at once that its node has
-    started: it has no argument for these, and polls once a second."""
-    from ray._private import ray_constants, services  # late, for its weight
+    started, or has ended: it has no argument for these, and polls once a second."""
+    from ray._private import node, ray_constants, services  # late, for its weight
     from ray._private.node import Node
+
+    daemons: list[subprocess.Popen[bytes]] = []
+
+    def waits() -> None:
+        on_wait(daemons)
 
     replaced = [
         *((Node, name, _start_nothing) for name in LEFT_OUT),
         (ray_constants, "ENABLE_RAY_CLUSTER", False),  # if somebody has imported Ray before ON_LOOPBACK was set
         (services, PYTHON_COMMAND, partial(_python_command, getattr(services, PYTHON_COMMAND), agent_script)),
         (services, "start_raylet", partial(_start_raylet, services.start_raylet, agent_port)),
-        (services, "get_node", partial(_get_node, services.get_node)),
+        (services, "start_ray_process", partial(_start_process, services.start_ray_process, daemons)),
+        (services, "get_node", partial(_get_node, services.get_node, waits)),
+        (node, "wait_for_persisted_port", partial(_wait_for_port, node.wait_for_persisted_port, waits)),
     ]
     before = [getattr(owner, name) for owner, name, _ in replaced]
     try:
@@ -176,14 +193,41 @@ def _python_command(
     return python_command(component, *arguments, **options)
 
 
-def _get_node(get_node: Callable[[str, str], Any], gcs_address: str, node_id: str) -> Any:
-    """As Ray's, which waits a second between its looks. Raises its RuntimeError if the node is not there after 30 s."""
+def _start_process(
+    start_process: Callable[..., Any], daemons: list[subprocess.Popen[bytes]], *arguments: Any, **options: Any
+) -> Any:
+    """As Ray's, and add the process to `daemons`."""
+    info = start_process(*arguments, **options)
+    daemons.append(info.process)
+    return info
+
+
+def _wait_for_port(
+    wait_for_port: Callable[..., int], waits: Callable[[], None], *arguments: Any, timeout_ms: int = 30_000
+) -> int:
+    """As Ray's, which waits for a file with the port of a daemon, and call `waits` at each look. Raises Ray's
+    RuntimeError if the file does not exist in time. Ray's own waits in C++, and lets no other thread of Python run."""
+    end_s = time.monotonic() + timeout_ms / 1000
+    while True:
+        waits()
+        try:
+            return wait_for_port(*arguments, timeout_ms=1, poll_interval_ms=1)
+        except RuntimeError:
+            if time.monotonic() > end_s:
+                raise
+        time.sleep(POLL_S)
+
+
+def _get_node(get_node: Callable[[str, str], Any], waits: Callable[[], None], gcs_address: str, node_id: str) -> Any:
+    """As Ray's, which waits a second between its looks; and call `waits` at each look. Raises Ray's RuntimeError if the
+    node is not there after 30 s."""
     from ray._private import services, state  # late, for its weight
 
     cluster = state.GlobalState()
     cluster._initialize_global_state(services._get_gcs_client_options(gcs_address))
     began_s = time.monotonic()
     while not any(node["NodeID"] == node_id and node["Alive"] for node in cluster.node_table()):
+        waits()
         if time.monotonic() - began_s > START_TIMEOUT_S:
             break
         time.sleep(POLL_S)

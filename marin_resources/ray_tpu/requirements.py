@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from marin_resources.hardware.resources import Resources
 from marin_resources.wire.config_json import decode, encode
@@ -69,11 +69,25 @@ class MissingRequirement:
         return f"{self.verb} {self.what}. {self.remedy}"
 
 
-def describe_lacks(lacks: Mapping[str, MissingRequirement]) -> list[str]:
-    """Return one sentence for each thing that steps lack, by step name: it names up to three of them."""
+Lacks: TypeAlias = Mapping[str, tuple[MissingRequirement, ...]]
+"""Step name -> all that it lacks. A step that lacks nothing is not in it."""
+
+
+def lacks_together(*several: Lacks) -> dict[str, tuple[MissingRequirement, ...]]:
+    """Return all that each step lacks, in this order, each thing once."""
+    together: dict[str, tuple[MissingRequirement, ...]] = {}
+    for lacks in several:
+        for step, missing in lacks.items():
+            together[step] = tuple(dict.fromkeys((*together.get(step, ()), *missing)))
+    return {step: missing for step, missing in together.items() if missing}
+
+
+def describe_lacks(lacks: Lacks) -> list[str]:
+    """Return one sentence for each thing that steps lack: it names up to three of them."""
     steps: dict[MissingRequirement, list[str]] = {}
-    for step, lack in lacks.items():
-        steps.setdefault(lack, []).append(step)
+    for step, missing in lacks.items():
+        for lack in missing:
+            steps.setdefault(lack, []).append(step)
     return [_sentence(lack, names) for lack, names in steps.items()]
 
 

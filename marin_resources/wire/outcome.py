@@ -34,12 +34,18 @@ class Outcome:
     traceback: str = ""
     """The traceback of the function, as text."""
     holder: Holder | None = None
+    crash: str = ""
+    """A phrase, how and where a lost worker died by its own fault; equal ones are the same crash. Empty if that is not
+    known, or if it was killed or its machine was lost."""
     may_live: bool = False
     """Whether a lost worker may still run. Its attempt is then not marked as stopped."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {**vars(self), "holder": vars(self.holder) if self.holder else None}
+        fields = {**vars(self), "holder": vars(self.holder) if self.holder else None}
+        if not self.crash:  # a process of an earlier version reads it too
+            del fields["crash"]
+        return fields
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Outcome:

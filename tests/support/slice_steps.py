@@ -73,6 +73,26 @@ def fail_on(config):
         time.sleep(0.05)
 
 
+def crash_on(config):
+    """Do three steps, and let one host abort, while the others work."""
+    for step in range(3):
+        report_step(step)
+    if host_index() == config["host"]:
+        os.abort()
+    while True:
+        time.sleep(0.05)
+
+
+def abort_with_peer(config):
+    """Host 0 aborts when the test says so, in each try until the test lets a try end."""
+    number = 1 + sum((Path(config["told"]) / f"try-{before}-{host_index()}").exists() for before in (1, 2))
+    if (Path(config["told"]) / "again").exists():
+        return place()
+    say(config, f"try-{number}")
+    wait_for(config, f"abort-{number}" if host_index() == 0 else "never")
+    os.abort()
+
+
 def hang_on(config):
     """The first time, one host does a step less than the others, and all of them wait for it."""
     report_resumed(None)

@@ -114,6 +114,36 @@ def ignore_being_told_to_stop(config: ToyConfig) -> dict[str, int]:
     return wait_at_gate(config)
 
 
+def crash(config: ToyConfig) -> None:
+    """End the worker's process in the way that the note names, after as many reported steps as the value has."""
+    import ctypes
+
+    from marin_resources.step_api.progress import report_step
+
+    note_call(config)
+    for step in range(config.value):
+        report_step(step)
+    if config.note == "SIGSEGV":
+        ctypes.string_at(0)
+    elif config.note == "os._exit":
+        os._exit(9)
+    else:
+        os.kill(os.getpid(), getattr(signal, config.note))
+        time.sleep(60)
+
+
+def crash_one_step_later_each_time(config: ToyConfig) -> None:
+    """Crash at the same line, and further on in each attempt."""
+    from marin_resources.step_api.progress import report_step
+
+    note_call(config)
+    marker = Path(config.gate)
+    step = int(marker.read_text()) if marker.exists() else 0
+    marker.write_text(str(step + 1))
+    report_step(step)
+    os._exit(9)
+
+
 def die_once(config: ToyConfig) -> dict[str, int]:
     """End the worker's process without a word the first time."""
     note_call(config)
@@ -165,11 +195,6 @@ def remove_own_lease(config: ToyConfig) -> dict[str, int]:
     note_call(config)
     os.unlink(os.path.join(config.output_path, ".executor_status.lock"))
     return write_value(config)
-
-
-def die(config: ToyConfig) -> None:
-    """End the worker's process without a word, always."""
-    os._exit(9)
 
 
 def call_exit(config: ToyConfig) -> None:

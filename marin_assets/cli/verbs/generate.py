@@ -37,8 +37,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    for lack in environment_lacks([Requirements(step="", extras=("train",))]).values():
-        raise OptionError(f"marin generate {lack.phrase}")
+    for lacks in environment_lacks([Requirements(step="", extras=("train",))]).values():
+        raise OptionError(f"marin generate {lacks[0].phrase}")
     folder = _find_model(options)
     print_stderr(f"model: {folder}")
     # late, for their weight: what is missing is reported before they are loaded

@@ -34,9 +34,10 @@ def _cells(group: Group) -> Sequence[str]:
 
 
 def _text(text: str) -> str:
-    """The text as it is, with Markdown's characters escaped."""
-    shown = escape(" ".join(text.split()), quote=False)
-    return "".join(f"\\{character}" if character in r"\`*_[]|" else character for character in shown)
+    """The text as it is, with Markdown's characters escaped, and its lines in one cell."""
+    shown = escape("\n".join(" ".join(line.split()) for line in text.splitlines()), quote=False)
+    escaped = "".join(f"\\{character}" if character in r"\`*_[]|" else character for character in shown)
+    return escaped.replace("\n", "<br>")
 
 
 def _row(*cells: str) -> str:

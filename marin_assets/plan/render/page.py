@@ -43,7 +43,7 @@ def _first_lines(groups: Sequence[Group]) -> str:
     """The changes, above the picture: a line for each group, first those whose own fields have changed."""
     order = sorted(enumerate(groups), key=lambda numbered: not _is_root(numbered[1]))
     lines = "".join(
-        f'<li><a href="#group-{number}">{group.action} {_names(group)}</a>: {escape(group.reason)}</li>'
+        f'<li><a href="#group-{number}">{group.action} {_names(group)}</a>: {_lines(group.reason)}</li>'
         for number, group in order[:SHOWN_FIRST]
     )
     more = len(groups) - SHOWN_FIRST
@@ -53,6 +53,11 @@ def _first_lines(groups: Sequence[Group]) -> str:
 def _is_root(group: Group) -> bool:
     """Whether a step of the group has changed itself."""
     return any(item.why is not None and item.why.own for item in group.items)
+
+
+def _lines(text: str) -> str:
+    """The text, in its lines: a step may lack several things."""
+    return "<br>".join(map(escape, text.splitlines()))
 
 
 def _names(group: Group) -> str:
@@ -68,7 +73,7 @@ def _group(number: int, group: Group) -> str:
     return (
         f'<section id="group-{number}" class="{group.action}">'
         f"<h2>{group.action} {count:,} output{'s' * (count != 1)}{escape(size)}</h2>"
-        f"<p>{escape(group.reason)}</p>{f'<p>{escape(total)}</p>' if total else ''}"
+        f"<p>{_lines(group.reason)}</p>{f'<p>{escape(total)}</p>' if total else ''}"
         f"<details{' open' if count <= 12 else ''}><summary>outputs</summary><table>{rows}</table>"
         f"{rest if count > SHOWN_OUTPUTS else ''}</details></section>"
     )

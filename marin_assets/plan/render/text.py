@@ -71,7 +71,7 @@ def _lines_of_step(items: Sequence[Planned]) -> Iterator[str]:
     if first.node.key is not None:
         path = f"{path.rpartition('/')[0]}  {_listed([str(item.node.key) for item in items])}"
     yield f"{first.action:8} {path}"
-    yield f"{INDENT}{first.reason}"
+    yield from (f"{INDENT}{line}" for line in first.reason.splitlines())
     if earlier := describe_earlier(first):
         yield f"{INDENT}{earlier}"
     if first.expected is not None:
@@ -96,7 +96,8 @@ def _lines_of_group(group: Group) -> Iterator[str]:
     if len(outputs) > len(steps):
         count += f", {len(outputs):,} partitions"
     size = f", {readable_bytes(group.bytes)}" if group.bytes else ""
-    yield f"{group.action:8} {count}{size}: {group.reason}"
+    reason = group.reason.replace("\n", f"\n{INDENT}")
+    yield from f"{group.action:8} {count}{size}: {reason}".splitlines()
     more = f" and {len(steps) - SHOWN_STEPS:,} more" if len(steps) > SHOWN_STEPS else ""
     yield f"{INDENT}{', '.join(steps[:SHOWN_STEPS])}{more}"
     if group.action is Action.RUN and (total := describe_total(group.total)):

@@ -37,7 +37,7 @@ from marin_resources.ray_tpu.cluster.handle import (
     needs_device,
     submission_id,
 )
-from marin_resources.ray_tpu.cluster.lacks import environment_lack, missing_on
+from marin_resources.ray_tpu.cluster.lacks import known_lacks, missing_on
 from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog, Positions, Shown
 from marin_resources.ray_tpu.cluster.monitor.job_monitor import JobMonitor
 from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
@@ -46,7 +46,7 @@ from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWa
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.submission import submit_note
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes import job_notes
@@ -87,9 +87,9 @@ class ClusterBackend:
         """By output path: the waits of jobs for their start."""
 
     def satisfies(self, required: Requirements) -> bool:
-        return not environment_lack(required, self._settings) and required.resources == Resources()
+        return not known_lacks(required, self._settings) and required.resources == Resources()
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
+    def lacks(self, required: Sequence[Requirements]) -> Lacks:
         with ThreadPoolExecutor(1) as pool:  # in a loop of its own, whether or not the caller has one
             return pool.submit(asyncio.run, missing_on(self._settings, required, self._report)).result()
 

@@ -8,52 +8,48 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from marin_resources.ray_tpu.cluster.code.python import python_lack
+from marin_resources.ray_tpu.cluster.code.python import python_lacks
 from marin_resources.ray_tpu.cluster.errors import ClusterError, UnreachableError
 from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.environment.packages import invalid_packages
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements, lacks_together
 
 LOOK_TIMEOUT_S = 10.0
 
 
-def environment_lack(required: Requirements, settings: ClusterSettings) -> MissingRequirement | None:
-    """Return what the settings alone show: an extra that no environment has, or a package that is no requirement."""
-    return python_lack(required.extras, settings) or invalid_packages(required)
+def known_lacks(required: Requirements, settings: ClusterSettings) -> tuple[MissingRequirement, ...]:
+    """Return what the settings alone show: extras that no environment has, and packages that are no requirements."""
+    return (*python_lacks(required.extras, settings), *invalid_packages(required.packages).values())
 
 
 async def missing_on(
     settings: ClusterSettings, required: Sequence[Requirements], report: Callable[[str], None]
-) -> dict[str, MissingRequirement]:
-    """Return what the steps lack on the cluster, by step name; `report` takes a sentence if its nodes are unknown.
+) -> Lacks:
+    """Return all that the steps lack on the cluster, by step name; `report` takes a sentence if its nodes are unknown.
 
     A lack of nodes is not certain: a step waits `start_timeout_s` for a node.
     """
-    certain = {
-        requirements.step: lack for requirements in required if (lack := environment_lack(requirements, settings))
-    }
+    certain = lacks_together({requirements.step: known_lacks(requirements, settings) for requirements in required})
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):
             nodes = Nodes(settings, RetryWhileUnreachable(settings.address, LOOK_TIMEOUT_S, lambda sentence: None))
-            short = {
-                requirements.step: await nodes.shortcomings(requirements.resources)
-                for requirements in required
-                if requirements.step not in certain
-            }
+            short = {requirements.step: await nodes.shortcomings(requirements.resources) for requirements in required}
     except (TimeoutError, UnreachableError, ClusterError) as error:
         why = str(error) or f"no answer within {LOOK_TIMEOUT_S:g} s"
         report(f"whether {settings.address} has nodes for all steps is unknown: {why}")
         return certain
     of_nodes = {
-        requirements.step: MissingRequirement(
-            verb="requests",
-            what=f"{requirements.resources.describe()}, which no node of {settings.address} has now: {phrase}",
-            remedy=f"It waits {settings.start_timeout_s:g} s for such a node.",
-            certain=False,
+        requirements.step: (
+            MissingRequirement(
+                verb="requests",
+                what=f"{requirements.resources.describe()}, which no node of {settings.address} has now: {phrase}",
+                remedy=f"It waits {settings.start_timeout_s:g} s for such a node.",
+                certain=False,
+            ),
         )
         for requirements in required
         if (phrase := short.get(requirements.step))
     }
-    return {**certain, **of_nodes}
+    return lacks_together(certain, of_nodes)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from marin_resources.configuration.settings import DISTRIBUTION, checkout
 from marin_resources.hardware.resources import Resources
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_lacks
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_lacks, lacks_together
 from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ class MissingRequirementError(MarinError):
 
 
 def check_environment(requirements: Requirements) -> None:
-    """Raise MissingRequirementError for an extra that is unknown or not installed, or a variable that is not set."""
-    for sentence in describe_lacks(environment_lacks([requirements])):
-        raise MissingRequirementError(sentence)
+    """Raise MissingRequirementError with a sentence for each extra that is unknown or not installed, and for all
+    variables that are not set."""
+    if sentences := describe_lacks(environment_lacks([requirements])):
+        raise MissingRequirementError(" ".join(sentences))
 
 
 def met_here(required: Requirements, cpus: int | None = None) -> bool:
@@ -53,16 +54,15 @@ def met_here(required: Requirements, cpus: int | None = None) -> bool:
     return not required.packages and required.resources == available and not environment_lacks([required])
 
 
-def environment_lacks(required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
-    """Return the missing extra or variable of each step that lacks one here."""
-    lacks: dict[str, MissingRequirement] = {}
-    incomplete = []
+def environment_lacks(required: Sequence[Requirements]) -> dict[str, tuple[MissingRequirement, ...]]:
+    """Return the missing extras and variables of each step that lacks any here."""
+    wrong, variables, installable, incomplete = {}, {}, {}, []
     for requirements in required:
-        lack = unknown_extra(requirements.extras) or _clash_within(requirements.extras)
-        if lack is None and missing_packages(requirements.extras):
+        lacks = (*unknown_extras(requirements.extras), *_clash_within(requirements.extras))
+        wrong[requirements.step] = lacks
+        variables[requirements.step] = _unset_variables(requirements.env)
+        if not lacks and missing_packages(requirements.extras):
             incomplete.append(requirements)
-        elif lack := lack or _unset_variable(requirements.env):
-            lacks[requirements.step] = lack
     together = (
         _fit_together({extra for requirements in incomplete for extra in requirements.extras}) if incomplete else set()
     )
@@ -70,22 +70,20 @@ def environment_lacks(required: Sequence[Requirements]) -> dict[str, MissingRequ
         missing = missing_packages(requirements.extras)
         verb = "is" if len(missing) == 1 else "are"
         remedy = _how_to_install(requirements.extras, together)
-        lacks[requirements.step] = MissingRequirement(
-            verb="needs", what=f"{', '.join(missing)}, which {verb} not installed", remedy=remedy
-        )
-    return lacks
+        thing = f"{', '.join(missing)}, which {verb} not installed"
+        installable[requirements.step] = (MissingRequirement(verb="needs", what=thing, remedy=remedy),)
+    return lacks_together(wrong, installable, variables)
 
 
-def unknown_extra(extras: Iterable[str]) -> MissingRequirement | None:
-    """Return the first extra that does not exist, with those that do."""
-    for extra in extras:
-        if extra not in known_extras():
-            return MissingRequirement(
-                verb="requests",
-                what=f"the extra {extra!r}, which {DISTRIBUTION} does not have",
-                remedy=f"Expected some of {', '.join(sorted(known_extras()))}.",
-            )
-    return None
+def unknown_extras(extras: Iterable[str]) -> tuple[MissingRequirement, ...]:
+    """Return the extras that do not exist, with those that do, as one lack; none if all exist."""
+    unknown = [repr(extra) for extra in extras if extra not in known_extras()]
+    if not unknown:
+        return ()
+    named = f"the extra {unknown[0]}" if len(unknown) == 1 else f"the extras {', '.join(unknown)}"
+    thing = f"{named}, which {DISTRIBUTION} does not have"
+    remedy = f"Expected some of {', '.join(sorted(known_extras()))}."
+    return (MissingRequirement(verb="requests", what=thing, remedy=remedy),)
 
 
 @cache
@@ -158,24 +156,22 @@ def clashing(extras: Collection[str], others: Collection[str]) -> list[str]:
     return sorted({other for extra in extras for other in others if frozenset({extra, other}) in CONFLICTS})
 
 
-def _clash_within(extras: Sequence[str]) -> MissingRequirement | None:
+def _clash_within(extras: Sequence[str]) -> tuple[MissingRequirement, ...]:
     clash = clashing(extras, extras)
     if not clash:
-        return None
-    return MissingRequirement(
-        verb="requests",
-        what=f"the extras {' and '.join(clash)}, which cannot be installed in one environment",
-        remedy="Split it into steps that request one of them each.",
+        return ()
+    thing = f"the extras {' and '.join(clash)}, which cannot be installed in one environment"
+    remedy = "Split it into steps that request one of them each."
+    return (MissingRequirement(verb="requests", what=thing, remedy=remedy),)
+
+
+def _unset_variables(names: Iterable[str]) -> tuple[MissingRequirement, ...]:
+    """A lack for each, as steps share some of their variables, and a sentence names all steps that lack one."""
+    return tuple(
+        MissingRequirement(verb="requires", what=f"the variable {name!r}, which is not set", remedy="Export it.")
+        for name in names
+        if name not in os.environ
     )
-
-
-def _unset_variable(names: Iterable[str]) -> MissingRequirement | None:
-    for name in names:
-        if name not in os.environ:
-            return MissingRequirement(
-                verb="requires", what=f"the variable {name!r}, which is not set", remedy="Export it."
-            )
-    return None
 
 
 def _fit_together(extras: Collection[str]) -> set[str]:

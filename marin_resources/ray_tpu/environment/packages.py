@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements
 from marin_resources.types.errors import MarinError
 
 TIMEOUT_S = 600.0
@@ -69,18 +69,16 @@ def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_
     return str(folder)
 
 
-def package_lacks(required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
-    """Return the reason for each step whose packages cannot be installed here. Packages that are not installed yet are
+def package_lacks(required: Sequence[Requirements]) -> Lacks:
+    """Return the reasons for each step whose packages cannot be installed here. Packages that are not installed yet are
     looked up with uv, at most 60 s for each list of packages."""
-    lack_of_packages: dict[tuple[str, ...], MissingRequirement | None] = {}
+    lacks_of: dict[tuple[str, ...], tuple[MissingRequirement, ...]] = {(): ()}
     for requirements in required:
-        if requirements.packages not in lack_of_packages:
-            lack_of_packages[requirements.packages] = _find_lack(requirements.packages)
-    return {
-        requirements.step: lack
-        for requirements in required
-        if (lack := lack_of_packages[requirements.packages]) is not None
-    }
+        if (packages := requirements.packages) not in lacks_of:
+            invalid = invalid_packages(packages)
+            lack = _find_lack([package for package in packages if package not in invalid])
+            lacks_of[packages] = (*invalid.values(), *([lack] if lack is not None else []))
+    return {r.step: lacks_of[r.packages] for r in required if lacks_of[r.packages]}
 
 
 def _find_lack(requirements: Sequence[str]) -> MissingRequirement | None:
@@ -98,20 +96,20 @@ def _find_lack(requirements: Sequence[str]) -> MissingRequirement | None:
     return MissingRequirement(verb="needs", what="packages that this machine cannot install", remedy=reason)
 
 
-def invalid_packages(required: Requirements) -> MissingRequirement | None:
-    """Return the first invalid requirement, without a request to an index."""
+def invalid_packages(packages: Sequence[str]) -> dict[str, MissingRequirement]:
+    """Return the lack for each invalid requirement, without a request to an index."""
     from packaging.requirements import InvalidRequirement, Requirement  # late, for its weight
 
-    for text in required.packages:
+    invalid = {}
+    for text in packages:
         try:
             Requirement(text)
         except InvalidRequirement:
             if "/" not in text:  # uv accepts paths too
+                thing = f"the package {text!r}, which is no requirement"
                 remedy = "Expected a name, such as 'lxml' or 'lxml>=5'."
-                return MissingRequirement(
-                    verb="needs", what=f"the package {text!r}, which is no requirement", remedy=remedy
-                )
-    return None
+                invalid[text] = MissingRequirement(verb="needs", what=thing, remedy=remedy)
+    return invalid
 
 
 def _folder(packages: list[str], installed: list[str]) -> Path:

@@ -16,7 +16,7 @@ from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
 from marin_resources.ray_tpu.fleet.choose import choose_site, lack_of, may_hold
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.notes import job_notes
 from marin_resources.types.output import Holder
@@ -59,22 +59,22 @@ class FleetBackend:
     def satisfies(self, required: Requirements) -> bool:
         return self._first.satisfies(required)
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
+    def lacks(self, required: Sequence[Requirements]) -> Lacks:
         """A step lacks a requirement if all clusters that could hold it lack it."""
         unplaceable = {
-            requirements.step: lack_of(requirements.resources, self.fleet)
+            requirements.step: (lack_of(requirements.resources, self.fleet),)
             for requirements in required
             if not self._able(requirements)
         }
-        missing: dict[str, list[MissingRequirement | None]] = {
+        missing: dict[str, list[tuple[MissingRequirement, ...]]] = {
             requirements.step: [] for requirements in required if requirements.step not in unplaceable
         }
         for member in self.fleet.members:
             able = [requirements for requirements in required if member.name in self._able(requirements)]
             lacks = self._backends[member.name].lacks(able) if able else {}
             for requirements in able:
-                missing[requirements.step].append(lacks.get(requirements.step))
-        return {**unplaceable, **{step: lacks[0] for step, lacks in missing.items() if lacks[0] and all(lacks)}}
+                missing[requirements.step].append(lacks.get(requirements.step, ()))
+        return {**unplaceable, **{step: lacks[0] for step, lacks in missing.items() if all(lacks)}}
 
     def check(self, task: Task) -> None:
         self._of(task).check(task)

@@ -22,6 +22,7 @@ from typing import Any
 
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
+from marin_resources.ray_tpu.crash_note import crash_noted
 from marin_resources.ray_tpu.job.local_code import has_vanished
 from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_process
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -112,9 +113,10 @@ def _heard(progress: ProgressOnHost, note: JobNote) -> Iterator[None]:
         faulthandler.dump_traceback(file=2, all_threads=True)
         time.sleep(PEERS_HANG_S)
 
-    with deadline(limit_s, on_expired) as renew, noted as pace, reports_to(Several((progress, pace))):
+    with deadline(limit_s, on_expired) as renew, noted as pace, crash_noted(progress.crash_name) as steps:
         progress.renew = renew
-        yield
+        with reports_to(Several((progress, pace, steps))):
+            yield
 
 
 def _notices(resources: Resources) -> AbstractContextManager[None]:

@@ -38,6 +38,7 @@ def placement_of(note: JobNote, started_at_s: float, *, in_task: bool = False) -
         report=lambda outcome: add_outcome(path, outcome),
         stop_reason=lambda: stop_reason(path),
         tee=not in_task,
+        in_task=in_task,
     )
 
 

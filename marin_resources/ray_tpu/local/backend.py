@@ -29,7 +29,7 @@ from marin_resources.ray_tpu.ray_options import (
     ray_options,
     refuse_unmeetable,
 )
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements, lacks_together
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
@@ -89,19 +89,12 @@ class LocalBackend:
     def satisfies(self, required: Requirements) -> bool:
         return met_here(required, self._all_cpus)
 
-    def lacks(self, required: Sequence[Requirements]) -> dict[str, MissingRequirement]:
-        several = {requirements.step: SEVERAL_HOSTS for requirements in required if _hosts(requirements.resources) > 1}
-        lacks = {**package_lacks(required), **environment_lacks(required), **several}
-        of_ray = [
-            requirements
-            for requirements in required
-            if requirements.step not in lacks and self._asks_ray(requirements.resources)
-        ]
+    def lacks(self, required: Sequence[Requirements]) -> Lacks:
+        several = {r.step: (SEVERAL_HOSTS,) for r in required if _hosts(r.resources) > 1}
+        of_ray = [r for r in required if r.step not in several and self._asks_ray(r.resources)]
         nodes = alive_nodes(self._own_ray.started()) if of_ray else []
-        short = {
-            requirements.step: lack for requirements in of_ray if (lack := node_lack(requirements.resources, nodes))
-        }
-        return {**lacks, **short}
+        short = {r.step: (lack,) for r in of_ray if (lack := node_lack(r.resources, nodes))}
+        return lacks_together(environment_lacks(required), package_lacks(required), several, short)
 
     def _asks_ray(self, resources: Resources) -> bool:
         """Whether Ray alone knows if this machine has the resources: any other than its CPUs."""
@@ -123,7 +116,11 @@ class LocalBackend:
         on_job: Callable[[str], None] = lambda job: None,
         should_detach: Callable[[], bool] = lambda: False,
     ) -> Handle:
-        return await asyncio.to_thread(self._submit, task)
+        try:
+            return await asyncio.to_thread(self._submit, task)
+        except asyncio.CancelledError:  # the thread waits for Ray, and the run for the thread
+            self._own_ray.stop_starting()
+            raise
 
     def _submit(self, task: Task) -> Handle:
         with self._lock:
@@ -161,12 +158,10 @@ class LocalBackend:
                 await asyncio.to_thread(follower.poll)
             if not future.done():  # Ray never ends it; its worker is killed here, as the next attempt writes there
                 await asyncio.to_thread(self._own_ray.start_again, handle.ray_number)
+            outcome = await asyncio.to_thread(_outcome_of, handle.task, future)  # which appends a crash to the log
             await asyncio.to_thread(follower.finish)
             await asyncio.to_thread(upload_spool, follower.path)  # in case the worker was killed
-            if not future.done():
-                return recorded_failure(handle.task.path, handle.task.attempt) or RAY_DIED
-            error = future.exception()
-            return outcome_of_error(handle.task, error) if error else Outcome.from_dict(future.result())
+            return outcome
         finally:
             self._handles.pop(handle.task.id, None)
 
@@ -202,6 +197,14 @@ class LocalBackend:
 
 def _hosts(resources: Resources) -> int:
     return resources.slices * slice_type(resources.tpu.kind).hosts if resources.tpu else 1
+
+
+def _outcome_of(task: Task, future: asyncio.Future[Any]) -> Outcome:
+    """The outcome of a task that has ended, or whose Ray has died."""
+    if not future.done():
+        return recorded_failure(task.path, task.attempt) or RAY_DIED
+    error = future.exception()
+    return outcome_of_error(task, error) if error else Outcome.from_dict(future.result())
 
 
 def _retrieve_error(future: asyncio.Future[Any]) -> None:

@@ -40,6 +40,8 @@ class Failure:
     error: str
     """One sentence."""
     traceback: str = ""
+    crash: str = ""
+    """A phrase, how and where the process of the host died by its own fault; empty if that is not known."""
     avoid: tuple[Host, ...] = ()
     """The hosts that no step is to be placed on for a while."""
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.ray_tpu.ray_internals import kv_delete, kv_get, kv_put
+from marin_resources.ray_tpu.slices.host_crash import crash_name
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,11 @@ class ProgressOnHost:
         self._requested, self._looked_s = False, 0.0
         self.renew: Any = lambda: None
         """Called at each report."""
+
+    @property
+    def crash_name(self) -> str:
+        """The name of the note of a crash of this process."""
+        return crash_name(self._notes.name, self._host)
 
     def resumed(self, step: int | None) -> None:
         with self._lock:

@@ -1,5 +1,5 @@
 """Try a function on slices until it returns: again and again after a preemption, a few times after what another host
-may not have, never after its own error.
+may not have, never after its own error, or a second crash at the same place.
 
 The reservation of a try ends with it. Between two tries nothing is held.
 """
@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.slices.causes import Cause, Failure, failure_of
 from marin_resources.ray_tpu.slices.drain import Drain
+from marin_resources.ray_tpu.slices.host_crash import crash_of
 from marin_resources.ray_tpu.slices.host_exit import Cancelled, End, Returned
 from marin_resources.ray_tpu.slices.host_progress import HostProgress, Notes
 from marin_resources.ray_tpu.slices.reservation import Host
@@ -43,6 +44,8 @@ ADVICE = {
     Cause.BAD_HOST: "Look at these hosts: other processes may hold their devices.",
     Cause.HANG: "Look at the stacks in the log, and whether progress_timeout_s covers a compilation and a checkpoint.",
 }
+
+CRASHED = "Its machine was not lost, so it would crash again."
 
 
 class TriesFailedError(Exception):
@@ -79,6 +82,8 @@ class RetryLoop:
     has_begun: bool = False
     ledger: list[Try] = field(default_factory=list)
     failures: dict[Cause, int] = field(default_factory=dict)
+    crashes: dict[str, int] = field(default_factory=dict)
+    """Each crash of a host's process -> the try in which it came first."""
     dead: set[str] = field(default_factory=set)
     """The ids of nodes that died. Ray may offer them for half a minute more."""
 
@@ -91,6 +96,9 @@ class RetryLoop:
             times = self.failures[failure.cause] = self.failures.get(failure.cause, 0) + 1
             if times > BUDGETS[failure.cause]:
                 raise self._given_up(failure, times)
+            number = len(self.ledger)
+            if failure.crash and (first := self.crashes.setdefault(failure.crash, number)) != number:
+                raise TriesFailedError(f"{_what(failure)}, in tries {first} and {number} alike. {CRASHED}", "")
             if failure.cause is Cause.PREEMPTED:
                 self.dead.add(failure.host.node_id)
             for host in failure.avoid:
@@ -132,7 +140,7 @@ class RetryLoop:
         entry, succeeded = self.ledger[-1], False
         try:
             ends = run_hosts(self.ray, hosts, start, notes=notes, on_start=on_start, leave=departure.is_due)
-            failure = failure_of(ends, self._is_alive)
+            failure = self._with_crash(failure_of(ends, self._is_alive), hosts, notes)
             if failure is None and any(isinstance(end, Cancelled) for end in ends):
                 failure = departure.why
             succeeded = failure is None
@@ -143,6 +151,16 @@ class RetryLoop:
             entry.cause, entry.host, entry.error = failure.cause.value, failure.host.index, failure.error
         self.changed()
         return ends, failure
+
+    def _with_crash(self, failure: Failure | None, hosts: Sequence[Host], notes: Notes) -> Failure | None:
+        """The failure, with the crash of its host if that is the cause. Its stack is logged."""
+        if failure is None or failure.cause is not Cause.LOST_WORKER:
+            return failure
+        crash = crash_of(self.ray, hosts, failure.host, notes.name)
+        if crash is None:
+            return failure
+        self.log(crash.text.rstrip())
+        return replace(failure, error=crash.phrase, crash=crash.phrase)
 
     def _new_try(self, number: int, hosts: Sequence[Host], waited_s: float) -> Try:
         return Try(

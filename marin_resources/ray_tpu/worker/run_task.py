@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from marin_resources.host.process import cpu_seconds
+from marin_resources.ray_tpu.crash_note import crash_name, crash_noted
 from marin_resources.ray_tpu.environment.packages import PackagesError, install_packages
 from marin_resources.ray_tpu.log.attempt_log import redirect_output
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -35,7 +36,7 @@ from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children,
 from marin_resources.ray_tpu.worker.progress_writer import noted_pace
 from marin_resources.ray_tpu.worker.result import jsonable, keep_small
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
-from marin_resources.step_api.progress import Renewing, Several, reports_to
+from marin_resources.step_api.progress import Renewing, Several, Unheard, reports_to
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.records import records_at
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
@@ -91,6 +92,8 @@ class Placement:
     """Called with the outcome if the process ends with it, so that `run` does not return."""
     stop_reason: Callable[[], str] = lambda: "stopped from outside"
     """Returns the reason of the stop. Called after the stop."""
+    in_task: bool = False
+    """Whether the process is that of a Ray task, whose exit code nobody learns of: it notes its crash."""
     call: Callable[[ElsewhereHooks], Any] | None = None
     """Calls the function in other processes, and returns its result. Raises ReportedError."""
     facts: Callable[[], Mapping[str, Any]] = dict
@@ -107,7 +110,7 @@ class ReportedError(Exception):
 
 def run_task(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Compute a task's output in a process of the run's own Ray: from `Task.to_dict()` to `Outcome.to_dict()`."""
-    task, placement = Task.from_dict(fields), Placement()
+    task, placement = Task.from_dict(fields), Placement(in_task=True)
     try:
         install_packages(task.packages)
         outcome = run(task, placement)
@@ -236,11 +239,18 @@ class _Attempt:
             with (
                 deadline(limit_s, self._on_no_progress, backstop=False) as renew,
                 noted_pace(self.claim.path, self.claim.attempt) as pace,
-                reports_to(Several((Renewing(renew), pace))),
+                self._noted_crash() as steps,
+                reports_to(Several((Renewing(renew), pace, steps))),
             ):
                 return function(config)
 
         return call_here
+
+    def _noted_crash(self) -> AbstractContextManager[Unheard]:
+        """A note of a crash of this process, while the function runs. Ray reports the exit code of a job's own."""
+        if self.placement.in_task:
+            return crash_noted(crash_name(self.claim.path, self.claim.attempt))
+        return nullcontext(Unheard())
 
     def began(self) -> None:
         """The time limit of the function begins."""

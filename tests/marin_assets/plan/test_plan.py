@@ -112,7 +112,7 @@ def test_drift_is_reported_of_what_is_reused_and_computed_for_nothing_else(graph
 
 def test_a_step_that_lacks_something_is_blocked_and_so_is_what_needs_it(graph: Graph) -> None:
     lack = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
-    planned = refuse(plan(graph, observe(graph)), {"b": lack})
+    planned = refuse(plan(graph, observe(graph)), {"b": (lack,)})
     assert [(item.action, item.lacks) for item in planned] == [
         (Action.RUN, False),
         (Action.BLOCKED, True),
@@ -122,9 +122,19 @@ def test_a_step_that_lacks_something_is_blocked_and_so_is_what_needs_it(graph: G
     assert planned[2].reason == "needs 'b', which is blocked"
 
 
+def test_all_that_a_step_lacks_is_in_its_reason_a_line_for_each(graph: Graph) -> None:
+    awaited = MissingRequirement(
+        verb="requests", what="1 GPU, which no node has now", remedy="It waits.", certain=False
+    )
+    package = MissingRequirement(verb="needs", what="jax, which is not installed", remedy="Run: uv sync")
+    planned = refuse(plan(graph, observe(graph)), {"b": (awaited, package)})
+    assert planned[1].action is Action.BLOCKED
+    assert planned[1].reason.splitlines() == [awaited.phrase, package.phrase]
+
+
 def test_what_a_cluster_may_still_get_blocks_nothing(graph: Graph) -> None:
     lack = MissingRequirement(verb="requests", what="1 GPU, which no node has now", remedy="It waits.", certain=False)
-    planned = refuse(plan(graph, observe(graph)), {"b": lack})
+    planned = refuse(plan(graph, observe(graph)), {"b": (lack,)})
     assert [item.action for item in planned] == [Action.RUN] * 3
     assert planned[1].reason.endswith("; requests 1 GPU, which no node has now. It waits.")
 
@@ -132,4 +142,4 @@ def test_what_a_cluster_may_still_get_blocks_nothing(graph: Graph) -> None:
 def test_a_step_that_is_reused_lacks_nothing(graph: Graph) -> None:
     lack = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
     done = {"status": Status.SUCCESS, "match": Match.SAME}
-    assert [item.action for item in refuse(plan(graph, observe(graph, b=done)), {"b": lack})][1] is Action.REUSE
+    assert [item.action for item in refuse(plan(graph, observe(graph, b=done)), {"b": (lack,)})][1] is Action.REUSE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -232,12 +233,46 @@ def test_a_step_whose_worker_dies_is_tried_again(orchestrator: Orchestrator, tmp
     assert produced.lost_workers == 1
     assert not produced.reused
     assert len(calls(prefix)) == 2
-    assert any("worker died" in sentence for sentence in orchestrator.said)
+    assert any("its process died by os._exit(9)" in sentence for sentence in orchestrator.said)
 
 
 def test_a_step_whose_worker_always_dies_ends_in_a_sentence(orchestrator: Orchestrator) -> None:
     with pytest.raises(ProduceError, match="Step 'toy/hopeless' lost its worker 2 times"):
-        orchestrator.produce(toy("hopeless", toy_steps.die), lost_worker_budget=1)
+        orchestrator.produce(toy("hopeless", toy_steps.crash, note="SIGKILL"), lost_worker_budget=1)
+
+
+@pytest.mark.parametrize(
+    ("how", "steps", "phrase"),
+    [
+        ("SIGSEGV", 0, r"signal 11 \(SIGSEGV\) in \w+, \S+ line \d+"),
+        ("SIGABRT", 3, r"signal 6 \(SIGABRT\) in crash, toy_steps.py line \d+, after step 2"),
+        ("os._exit", 3, r"os._exit\(9\) in crash, toy_steps.py line \d+, after step 2"),
+    ],
+)
+def test_the_same_crash_twice_at_the_same_place_is_the_failure_of_the_step(
+    orchestrator: Orchestrator, prefix: Path, how: str, steps: int, phrase: str
+) -> None:
+    with pytest.raises(ProduceError) as raised:
+        orchestrator.produce(toy("crashing", toy_steps.crash, note=how, value=steps), lost_worker_budget=10)
+    [path] = prefix.glob("toy/crashing-*")
+    log = path / ".marin/attempts/2.log"
+    assert re.fullmatch(
+        rf"Step 'toy/crashing' crashes: in attempts 1 and 2 alike, its process died by {phrase}, and its machine was "
+        rf"not lost\. Its log: {log}\. Fix it and materialize again; complete outputs are reused\.",
+        str(raised.value),
+    )
+    assert len(calls(prefix)) == 2
+    assert 'toy_steps.py", line' in log.read_text()
+    assert read_status(str(path)) is Status.FAILED
+
+
+def test_a_crash_that_comes_later_each_time_is_tried_again_as_often_as_any_loss(
+    orchestrator: Orchestrator, tmp_path: Path, prefix: Path
+) -> None:
+    step = toy("later", toy_steps.crash_one_step_later_each_time, gate=str(tmp_path / "step"))
+    with pytest.raises(ProduceError, match="Step 'toy/later' lost its worker 3 times"):
+        orchestrator.produce(step, lost_worker_budget=2)
+    assert len(calls(prefix)) == 3
 
 
 def test_cancelling_stops_the_compute_and_its_children(

@@ -16,7 +16,7 @@ from listening import listening
 from ray_cluster import Cluster
 
 from marin_resources.ray_tpu.cluster.local.processes import processes_of
-from marin_resources.ray_tpu.local import local_ray
+from marin_resources.ray_tpu.local.start import ray_folder
 from marin_resources.ray_tpu.private_ray import NotPrivateError, private_folder
 from marin_resources.ray_tpu.ray_options import UnmeetableError
 
@@ -58,13 +58,14 @@ def test_a_link_or_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-def test_another_users_folder_in_its_place_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / f"marin-ray-{os.geteuid()}"
-    folder.mkdir()
-    os.chown(folder, NOBODY, NOBODY)
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    with pytest.raises(UnmeetableError, match=r"not a folder of this user's own\. Remove it\. Or set RAY_TMPDIR"):
-        local_ray._temp_dir()
+def test_another_users_folder_in_its_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as parent:  # short, for Ray's sockets
+        folder = Path(parent, f"marin-ray-{os.geteuid()}")
+        folder.mkdir()
+        os.chown(folder, NOBODY, NOBODY)
+        monkeypatch.setenv("RAY_TMPDIR", parent)
+        with pytest.raises(UnmeetableError, match=r"not a folder of this user's own\. Remove it\. Or set RAY_TMPDIR"):
+            ray_folder()
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.environment.extras import MissingRequirementError, unknown_extra
+from marin_resources.ray_tpu.environment.extras import MissingRequirementError, unknown_extras
 from marin_resources.ray_tpu.requirements import MissingRequirement
 
 DEFAULT_PYTHON = "python"
@@ -18,21 +18,19 @@ def python_for(requester: str, extras: Sequence[str], settings: ClusterSettings)
     Raise MissingRequirementError, whose sentence begins with `requester`, for an unknown extra or if no environment
     has all.
     """
-    if lack := python_lack(extras, settings):
-        raise MissingRequirementError(f"{requester} {lack.phrase}")
+    if lacks := python_lacks(extras, settings):
+        raise MissingRequirementError(f"{requester} {lacks[0].phrase}")
     return _find(extras, settings) or DEFAULT_PYTHON
 
 
-def python_lack(extras: Sequence[str], settings: ClusterSettings) -> MissingRequirement | None:
-    """Return an unknown extra, or that no environment has all of them; None if one has."""
-    if (lack := unknown_extra(extras)) or not settings.environments or _find(extras, settings):
-        return lack
+def python_lacks(extras: Sequence[str], settings: ClusterSettings) -> tuple[MissingRequirement, ...]:
+    """Return the unknown extras, or that no environment has all of them; none if one has."""
+    if (unknown := unknown_extras(extras)) or not settings.environments or _find(extras, settings):
+        return unknown
     choices = "; ".join(f"{python} has {', '.join(has) or 'none'}" for python, has in settings.environments.items())
-    return MissingRequirement(
-        verb="requests",
-        what=f"the extras {', '.join(extras)}, and no environment of the cluster has them all: {choices}",
-        remedy="Build one on the nodes, and name it in MARIN_CLUSTER_ENVIRONMENTS.",
-    )
+    thing = f"the extras {', '.join(extras)}, and no environment of the cluster has them all: {choices}"
+    remedy = "Build one on the nodes, and name it in MARIN_CLUSTER_ENVIRONMENTS."
+    return (MissingRequirement(verb="requests", what=thing, remedy=remedy),)
 
 
 def _find(extras: Sequence[str], settings: ClusterSettings) -> str | None:

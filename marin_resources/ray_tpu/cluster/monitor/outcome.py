@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import signal
+
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.settings import CodeMode
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
+from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.output.attempts import has_begun
 from marin_resources.storage.output.notes.job_notes import JobNote
+from marin_resources.storage.output.notes.progress import read_progress
+from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.outcome import End, Outcome
 
 STOPPED_BY_RUN = "Dagster run "
@@ -26,6 +32,14 @@ NO_CODE = "No module named 'marin_resources"
 """Python's error for a job whose shipped package was removed from its node: Ray unpacks it again for the next job."""
 SHELL_SIGNAL_OFFSET = 128
 """A shell reports a command killed by a signal as 128 + the signal's number, Python as the negative number."""
+CRASHES = {
+    int(number): number.name
+    for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP)
+}
+"""The signals by which a process dies of its own fault. Exit code 1 is Python's for all that is uncaught, such as a
+store that does not answer."""
+
+log = logging.getLogger(__name__)
 
 
 def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
@@ -48,9 +62,12 @@ def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
         return Outcome(end=End.FAILED, error=f"{job} did not begin: {first}", traceback=rest)
     if info.exit_code is None:
         return Outcome(end=End.LOST, error=f"{job} was lost: {_split_message(info)[0]}")
-    signal = -info.exit_code if info.exit_code < 0 else info.exit_code - SHELL_SIGNAL_OFFSET
-    if signal > 0:
-        return Outcome(end=End.LOST, error=f"the process of {job} was killed by signal {signal}")
+    number = -info.exit_code if info.exit_code < 0 else info.exit_code - SHELL_SIGNAL_OFFSET
+    if number > 0:
+        crash = ""
+        if number in CRASHES and has_begun(output_path, note.attempt):
+            crash = _crash(f"signal {number} ({CRASHES[number]})", output_path, note.attempt)
+        return Outcome(end=End.LOST, error=f"the process of {job} was killed by signal {number}", crash=crash)
     return recorded_failure(output_path, note.attempt) or _outcome_of_exit_code(note, info, output_path)
 
 
@@ -66,10 +83,21 @@ def _outcome_of_exit_code(note: JobNote, info: JobInfo, output_path: str) -> Out
     """LOST if the worker began the attempt, so it is retried; FAILED if it never did, as it would fail again."""
     sentence = f"its job {info.submission_id} ended with code {info.exit_code}"
     if has_begun(output_path, note.attempt):
-        return Outcome(end=End.LOST, error=f"{sentence} without reporting an outcome")
+        crash = _crash(f"exit code {info.exit_code}", output_path, note.attempt) if info.exit_code != 1 else ""
+        return Outcome(end=End.LOST, error=f"{sentence} without reporting an outcome", crash=crash)
     if note.code["mode"] == CodeMode.SHIP and NO_CODE in info.message:
         return Outcome(end=End.LOST, error=f"{sentence} before the step, as its code is gone from its node")
     return Outcome(end=End.FAILED, error=f"{sentence} before the step", traceback=_split_message(info)[1])
+
+
+def _crash(how: str, output_path: str, attempt: int) -> str:
+    """The crash of the job's process: how it died, and the last step that was noted for its attempt."""
+    try:
+        pace = read_progress(output_path, attempt)
+    except (ControlFileError, UnavailableError) as error:
+        log.warning("a crash in attempt %d has no known step: %s", attempt, error)
+        return ""
+    return f"its process died by {how}" + ("" if pace is None else f", after step {pace.step} or a few more")
 
 
 def _split_message(info: JobInfo) -> tuple[str, str]:

@@ -99,7 +99,7 @@ def test_a_worker_that_dies_is_tried_again(
     produced = orchestrator.produce(toy("a", toy_steps.die_once, gate=str(tmp_path / "marker")))
     assert produced.lost_workers == 1
     assert len(calls(prefix)) == 2
-    words = ("ended with code 9 without reporting an outcome", "its worker died (WorkerCrashedError")
+    words = ("ended with code 9 without reporting an outcome", "its process died by os._exit(9)")
     assert any(word in said for said in orchestrator.said for word in words)
 
 

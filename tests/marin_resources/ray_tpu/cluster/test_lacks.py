@@ -11,14 +11,14 @@ from marin_assets import cpu, gpu
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.lacks import missing_on
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import Lacks, Requirements
 
 
 def step(name: str, resources: Resources = cpu(), **others: tuple[str, ...]) -> Requirements:
     return Requirements(step=name, resources=resources, **others)
 
 
-def look(settings: ClusterSettings, *required: Requirements) -> tuple[dict[str, MissingRequirement], list[str]]:
+def look(settings: ClusterSettings, *required: Requirements) -> tuple[Lacks, list[str]]:
     """What they lack, and what was reported."""
     reported: list[str] = []
     return asyncio.run(missing_on(settings, required, reported.append)), reported
@@ -28,8 +28,9 @@ def look(settings: ClusterSettings, *required: Requirements) -> tuple[dict[str, 
 def test_what_no_node_has_now_is_awaited(cluster: Cluster) -> None:
     lacks, reported = look(cluster.settings(), step("small", cpu(2)), step("large", cpu(64)), step("gpu", gpu()))
     assert sorted(lacks) == ["gpu", "large"]
-    assert not lacks["large"].certain
-    assert lacks["large"].phrase == (
+    [large] = lacks["large"]
+    assert not large.certain
+    assert large.phrase == (
         f"requests 64 CPU, which no node of {cluster.address} has now: CPU 64 requested, 2 at most. "
         "It waits 600 s for such a node."
     )
@@ -38,12 +39,18 @@ def test_what_no_node_has_now_is_awaited(cluster: Cluster) -> None:
 
 def test_extras_and_packages_are_known_though_the_cluster_is_away() -> None:
     settings = ClusterSettings(address="http://127.0.0.1:1", environments={"/opt/train/bin/python": ("train",)})
-    required = [step("a", extras=("vllm",)), step("b", packages=("lxml>>5",)), step("c", gpu(), extras=("train",))]
+    required = [
+        step("a", extras=("vllm",), packages=("xml!",)),
+        step("b", packages=("lxml>>5",)),
+        step("c", gpu(), extras=("train",)),
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("marin_resources.ray_tpu.cluster.lacks.LOOK_TIMEOUT_S", 1.0)
         lacks, reported = look(settings, *required)
     assert sorted(lacks) == ["a", "b"]
-    assert all(lack.certain for lack in lacks.values())
-    assert "no environment of the cluster has them all: /opt/train/bin/python has train" in lacks["a"].what
+    assert all(lack.certain for missing in lacks.values() for lack in missing)
+    of_extra, of_package = lacks["a"]
+    assert "no environment of the cluster has them all: /opt/train/bin/python has train" in of_extra.what
+    assert of_package.what == "the package 'xml!', which is no requirement"
     [sentence] = reported
     assert sentence.startswith("whether http://127.0.0.1:1 has nodes for all steps is unknown: ")

@@ -3,6 +3,7 @@ own."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,6 +46,9 @@ def fail(config):
 
 def die(config):
     os._exit(9)
+
+def be_killed(config):
+    os.kill(os.getpid(), 9)
 """
 NO_METADATA_SERVER = "the metadata server cannot be asked for a notice of preemption"
 """A line of the log of a host with a TPU that is in no cloud."""
@@ -135,10 +139,24 @@ def test_a_step_that_raises_on_a_device_is_reported(start: Callable[..., Submitt
 
 
 @pytest.mark.long
-def test_a_step_whose_process_always_dies_is_tried_ten_times_more(
+def test_a_step_whose_process_crashes_twice_at_the_same_place_fails(start: Callable[..., Submitted]) -> None:
+    job = start("die")
+    assert job.ended().status is JobStatus.FAILED
+    error = job.job.outcome()["error"]
+    place = r"its process died by os\._exit\(9\) in die, \w+\.py line \d+"
+    sentence = rf"lost worker on host 0, .*: {place}, in tries 1 and 2 alike\. Its machine was not lost, so .*\."
+    assert re.fullmatch(sentence, error), error
+    record = fields_of_record(job.job.output_path)
+    assert record is not None
+    assert [entry["cause"] for entry in record["tries"]] == ["lost worker"] * 2
+    assert sum("os._exit(9)" in line for line in log_of(job.job)) >= 2
+
+
+@pytest.mark.long
+def test_a_step_whose_process_is_killed_is_tried_ten_times_more(
     tpu_cluster: Cluster, disk_prefix: str, tmp_path: Path
 ) -> None:
-    job = new_job(disk_prefix, tmp_path / "code", STEPS, "die", resources=tpu(KIND))
+    job = new_job(disk_prefix, tmp_path / "code", STEPS, "be_killed", resources=tpu(KIND))
     submitted = submit(tpu_cluster, job, cpus=ENTRY_CPUS, code=WITHOUT_PAUSES)
     assert submitted.ended().status is JobStatus.SUCCEEDED, submitted.logs()
     record = fields_of_record(job.output_path)

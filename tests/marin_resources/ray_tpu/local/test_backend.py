@@ -160,9 +160,22 @@ def _agents(session: str, owner: int) -> list[psutil.Process]:
     return found if len(found) == 1 else []
 
 
+def test_all_that_a_step_lacks_on_this_machine_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    extras, packages = ("no-such-extra", "nor-this-one"), ("not a package",)
+    required = Requirements(step="x", extras=extras, env=("NO_SUCH_KEY",), packages=packages, resources=tpu("v4-16"))
+    (lacks,) = LocalBackend(cpus=1).lacks([required]).values()
+    assert [lack.what.partition(",")[0] for lack in lacks] == [
+        "the extras 'no-such-extra'",
+        "the variable 'NO_SUCH_KEY'",
+        "the package 'not a package'",
+        "a slice of several hosts",
+    ]
+
+
 def test_a_slice_of_several_hosts_is_refused_with_what_to_do() -> None:
     required = Requirements(step="checkpoints/x", resources=tpu("v4-16"))
-    (lack,) = LocalBackend(cpus=1).lacks([required]).values()
+    ((lack,),) = LocalBackend(cpus=1).lacks([required]).values()
     assert lack.phrase == (
         "requests a slice of several hosts, and a Ray of the run's own has one. Run it on a cluster: set "
         "MARIN_CLUSTER, or rehearse it with marin cluster local up --fake."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -225,6 +226,38 @@ def test_when_a_hosts_process_is_killed_the_function_is_called_again(start: Call
     succeeded(step.job)
     lost, last = step.record()["tries"]
     assert (lost["cause"], lost["host"], last["cause"]) == ("lost worker", index, None)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_host_that_crashes_twice_at_the_same_place_is_the_failure_of_the_step(
+    start: Callable[..., Step], index: int
+) -> None:
+    step = start("crash_on", {"host": index})
+    assert step.job.ended().status is JobStatus.FAILED, step.job.logs()
+    record = step.record()
+    place = r"its process died by signal 6 \(SIGABRT\) in crash_on, \w+\.py line \d+, after step 2"
+    sentence = rf"lost worker on host {index}, .*: {place}, in tries 1 and 2 alike\. Its machine was not lost, .*"
+    assert re.fullmatch(sentence, record["error"]), record["error"]
+    assert [(entry["cause"], entry["host"]) for entry in record["tries"]] == [("lost worker", index)] * 2
+    assert "Fatal Python error: Aborted" in step.log()
+
+
+def test_a_host_that_aborts_as_its_peers_machine_is_lost_does_not_fail_the_step(
+    start: Callable[..., Step], pod: Pod
+) -> None:
+    step = start("abort_with_peer", environ={"MARIN_CLUSTER_START_TIMEOUT_S": "1"})
+    for number in (1, 2):
+        taken = step.hear(f"try-{number}-0")["slice"]
+        step.hear(f"try-{number}-1")
+        if number == 2:
+            step.let_second_try_end()
+        pod.kill(taken, 1)
+        (step.told / f"abort-{number}").touch()
+    pod.mend()
+    succeeded(step.job)
+    *lost, last = step.record()["tries"]
+    assert len(lost) >= 2
+    assert last["cause"] is None
 
 
 @pytest.mark.parametrize(

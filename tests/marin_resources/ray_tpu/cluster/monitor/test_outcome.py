@@ -12,6 +12,7 @@ from job_process import IN_IMAGE, Job, new_job
 from marin_resources.ray_tpu.cluster.api.job_info import JobInfo, JobStatus
 from marin_resources.ray_tpu.cluster.monitor.outcome import NO_CODE, QUEUED_TOO_LONG, outcome_of
 from marin_resources.storage.output.notes.job_notes import add_ended
+from marin_resources.storage.output.notes.progress import Progress, write_progress
 from marin_resources.wire.outcome import End, Outcome
 
 SHIPPED = {**IN_IMAGE, "mode": "ship"}
@@ -67,6 +68,28 @@ def test_a_job_that_ends_before_its_step_fails_and_afterwards_is_lost(job: Job) 
     assert (outcome.end, outcome.traceback) == (End.FAILED, "ImportError: no such thing")
     claimed = job.store.claim(job.note().task.output, attempt=1, resumable=False, run_id="run-1", stale_lease=None)
     assert ended(job, how).end is End.LOST
+    claimed.lease.release()
+
+
+@pytest.mark.parametrize(
+    ("code", "crash"),
+    [
+        (-11, "signal 11 (SIGSEGV)"),
+        (134, "signal 6 (SIGABRT)"),
+        (9, "exit code 9"),
+        (1, ""),  # the store did not answer
+        (-9, ""),  # no memory was left
+        (143, ""),  # it was stopped
+    ],
+)
+def test_a_job_that_died_of_its_own_fault_after_its_step_began_has_crashed(job: Job, code: int, crash: str) -> None:
+    assert ended(job, info(exit_code=code)).crash == "", "before the step it is not the step's"
+    claimed = job.store.claim(job.note().task.output, attempt=1, resumable=False, run_id="run-1", stale_lease=None)
+    outcome = ended(job, info(exit_code=code))
+    assert (outcome.end, outcome.crash) == (End.LOST, crash and f"its process died by {crash}")
+    if crash:
+        write_progress(job.output_path, 1, Progress(step=7, at="2026-01-01T00:00:00+00:00"))
+        assert ended(job, info(exit_code=code)).crash == f"its process died by {crash}, after step 7 or a few more"
     claimed.lease.release()
 
 
