@@ -11,9 +11,7 @@ from marin_assets.assets.factory import asset_key
 from marin_assets.catalog.experiments_folder import load_experiments
 from marin_sensors.load import load_deployed
 
-_experiments = load_experiments()
-_graph = graph_of(_experiments)
-_deployed = load_deployed({asset_key(node) for node in _graph})
-defs = assemble(
-    _experiments, _deployed.sensors, _deployed.schedules, _deployed.left_out, _deployed.assets, graph=_graph
-)
+experiments = load_experiments()
+_graph = graph_of(experiments)
+deployed = load_deployed({asset_key(node) for node in _graph})
+defs = assemble(experiments, deployed.sensors, deployed.schedules, deployed.left_out, deployed.assets, graph=_graph)

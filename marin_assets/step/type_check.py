@@ -31,7 +31,7 @@ SHOWN_CHARACTERS = 80
 SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable)
 SCALARS: Mapping[Any, Any] = {int: numbers.Integral, float: numbers.Real, bool: bool}
 """Annotations for which no path can stand, with the types of their values."""
-TEXTS: Mapping[Any, Any] = {str: (str, PurePath), PurePath: (str, PurePath)}
+TEXTS = (str, PurePath)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _plain(hint: Any, text: str) -> Check:
     if hint in SCALARS:
         return _instance(SCALARS[hint], text, takes_paths=False)
     if hint in TEXTS or (isinstance(hint, type) and issubclass(hint, PurePath)):
-        return _instance(TEXTS[str], text, takes_paths=True)
+        return _text_or_paths(text)
     if origin is typing.Literal:
         return _choice(arguments)
     if origin in (typing.Union, types.UnionType):
@@ -179,6 +179,20 @@ def _instance(kind: Any, text: str, *, takes_paths: bool) -> Check:
         if isinstance(value, kind):
             return _nested(value)
         if takes_paths and isinstance(value, Placeholder | StepMarker):
+            return None
+        return Mismatch(value, f"expected {text}")
+
+    return check
+
+
+def _text_or_paths(text: str) -> Check:
+    """The check of a text. Paths that are known later may be several, in a list or a dict."""
+
+    def check(value: Any) -> Mismatch | None:
+        if isinstance(value, TEXTS):
+            return None
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        if any(isinstance(part, Placeholder | StepMarker) for part in (value, *parts)):
             return None
         return Mismatch(value, f"expected {text}")
 

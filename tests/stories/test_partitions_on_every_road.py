@@ -141,7 +141,7 @@ def test_a_backfill_makes_each_partition_once_and_a_second_one_none(
 def test_a_key_that_is_not_there_is_one_sentence(tmp_path: Path, env: dict[str, str], calls: Path, gate: Path) -> None:
     script = write(tmp_path, "experiment.py", SCRIPT, calls, gate)
     for words, sentence in (
-        (["--partition", "k9"], "Step 'parts/one_run': There is no partition 'k9'. Expected one of"),
+        (["--partition", "k9"], "Step 'parts/one_run': There is no partition 'k9', expected one of"),
         (["--partition-range", "k1"], "--partition-range 'k1' is not a range. Expected FIRST...LAST."),
         (["--partition-range", "k3...k1"], "ends before it begins."),
         (["--partition", "k1", "--partition-range", "k1...k2"], "expected one of them."),

@@ -95,9 +95,12 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _look_at_experiments() -> Iterator[Finding]:
-    from marin_assets.catalog.experiments_folder import load_experiments  # late, as above
+    from marin_assets.cli.loaded_definitions import load_definitions  # late, as above
 
-    loaded = load_experiments()
-    for sentence in loaded.left_out.values():
+    loaded = load_definitions()
+    for sentence in (*loaded.left_out, *loaded.refused):
         yield wrong(EXPERIMENTS, sentence)
-    yield ok(EXPERIMENTS, f"{len(loaded.steps)} in the code location: {', '.join(sorted(loaded.steps))}")
+    if not loaded.refused:
+        yield ok(
+            EXPERIMENTS, f"{len(loaded.experiments)} in the code location: {', '.join(sorted(loaded.experiments))}"
+        )

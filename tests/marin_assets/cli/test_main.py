@@ -35,7 +35,7 @@ Marin = Callable[..., tuple[int, str, str]]
         (["verify", "["], "The selection '[' is not a pattern (unterminated character set at position 0)."),
         (["verify", "+"], "The selection '+' cannot be parsed as it ends too early"),
         (["verify", ""], "The selection '' cannot be parsed as it is empty"),
-        (["verify", "--experiment", "other"], "There is no experiment 'other'. Expected one of "),
+        (["verify", "--experiment", "other"], "There is no experiment 'other', expected "),
         (["verify", "--prefix", ""], "The prefix is empty. Set MARIN_PREFIX"),
         (["verify", "--prefix", "nix://x"], "The prefix 'nix://x' has the unknown scheme 'nix'."),
         (["verify", "--prefix", "memory://x"], "The prefix 'memory://x"),

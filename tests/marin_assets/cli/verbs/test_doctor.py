@@ -57,6 +57,8 @@ def machine(
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv("MARIN_CLUSTER_WORKING_DIR", str(code))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path.parent))  # the process that loads the code location finds it there too
+    monkeypatch.setenv("MARIN_EXPERIMENTS", f"{tmp_path.name}.experiments")
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     with stub_dashboard() as dashboard:
         yield Machine(monkeypatch.setenv, tmp_path, home, gcs_bucket, dashboard)
@@ -225,6 +227,23 @@ def a_module_in_the_environment(machine: Machine) -> None:
 
 def an_experiment_that_does_not_import(machine: Machine) -> None:
     (machine.folder / "experiments" / "mine.py").write_text("import lxlm\n")
+
+
+def an_experiment_that_ends_the_process(machine: Machine) -> None:
+    (machine.folder / "experiments" / "mine.py").write_text("import os\nos._exit(3)\n")
+
+
+def an_experiment_that_dagster_refuses(machine: Machine) -> None:
+    (machine.folder / "experiments" / "mine.py").write_text(
+        "from toy_steps import toy\n\ndef steps():\n    step = toy('mine')\n"
+        "    object.__setattr__(step, 'owners', ('nobody',))\n    return [step]\n"
+    )
+
+
+def a_file_of_sensors_that_does_not_import(machine: Machine) -> None:
+    (machine.folder / "sensors").mkdir()
+    (machine.folder / "sensors" / "mine.py").write_text("import lxlm\n")
+    machine.env("MARIN_SENSORS", f"{machine.folder.name}.sensors")
 
 
 def one_slash(machine: Machine) -> None:
@@ -447,6 +466,12 @@ MISTAKES = {
         "experiments",
         "Experiment 'mine' is left out: ModuleNotFoundError: No module named",
     ),
+    an_experiment_that_ends_the_process: ("experiments", "loads the code location ended with code 3: "),
+    an_experiment_that_dagster_refuses: (
+        "experiments",
+        "Experiment 'mine' takes the code location down: DagsterInvalidDefinitionError: Invalid owner 'nobody'",
+    ),
+    a_file_of_sensors_that_does_not_import: ("experiments", "sensors.mine is left out: ModuleNotFoundError"),
 }
 
 

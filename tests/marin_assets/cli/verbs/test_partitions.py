@@ -194,7 +194,7 @@ def test_outdated_are_those_that_dagster_has_at_another_version(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["parts/fixed", "--partition", "d"], "There is no partition 'd'. Expected one of"),
+        (["parts/fixed", "--partition", "d"], "There is no partition 'd', expected one of"),
         (["parts/fixed", "--partition", "a", "--failed"], "got keys and a state, expected one of them."),
         (["parts/drops", "parts/fixed"], "takes one step with partitions, and got 'parts/drops', 'parts/fixed'."),
         (["parts/fixd"], "finds none of the steps"),
