@@ -7,8 +7,12 @@ PYTHON ?=
 # makes .venv again, under whatever runs there.
 INTERPRETER = $(or $(shell for each in $(if $(PYTHON),"$(PYTHON)",.venv/bin/python python3.11 python3.12 python3); do \
 	"$$each" -c 'import sys; (3, 11) <= sys.version_info[:2] < (3, 13) or sys.exit(1); print(sys._base_executable)' \
-	2>/dev/null && break; done),$(error Python 3.11 or 3.12 is required, and $(if $(PYTHON),PYTHON=$(PYTHON) is none,none \
-	is on PATH). Install one, or name it: make $(firstword $(MAKECMDGOALS) init) PYTHON=/path/to/python3.11))
+	2>/dev/null && break; done),$(error Python 3.11 or 3.12 is required, and $(REFUSED). Install one, or name it: make \
+	$(firstword $(MAKECMDGOALS) init) PYTHON=/path/to/python3.11))
+VERSION = $(shell "$(or $(PYTHON),python3)" -c 'import sys; print("Python " + ".".join(map(str, sys.version_info[:3])))' \
+	2>/dev/null)
+REFUSED = $(if $(PYTHON),PYTHON=$(PYTHON) $(if $(VERSION),is $(VERSION),cannot be run),none is on \
+	PATH$(if $(VERSION), (python3 is $(VERSION))))
 PORT ?= 3000
 DEPLOY_PORT ?= 8080
 UV_VERSION := 0.13.8

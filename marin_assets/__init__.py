@@ -3,6 +3,9 @@
 from marin_assets import Step, THIS_OUTPUT_PATH, executor_main, output_path_of, versioned
 """
 
+import marin_resources  # noqa: F401 - first, as it refuses a Python that is not supported
+
+# isort: split
 from typing import TYPE_CHECKING
 
 import marin_assets.run.uncaught  # noqa: F401 - first, as the other imports take the first second of a script

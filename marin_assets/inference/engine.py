@@ -10,6 +10,7 @@ Python by a variable, else in a folder of the checkout:
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from marin_assets.step.values import unwrap_versioned_value, versioned
+from marin_resources.configuration.command import make_or
 from marin_resources.configuration.settings import checkout
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
@@ -88,14 +90,22 @@ def python_of(engine: Engine) -> str:
         else:
             raise EngineError(
                 f"The engine {kind!r} needs an environment of its own, and there is none: {variable} is not set, and "
-                f"{beside or folder} does not exist. Make one: make {folder}"
+                f"{beside or folder} does not exist. {_how_to_make(kind, variable, folder)}"
             )
     if lacking := _lacking(python, MODULES[kind]):
         raise EngineError(
             f"The engine {kind!r} needs {', '.join(MODULES[kind])}, and {python!r} {lacking}. Set {variable} to the "
-            f"Python of an environment with them, or make one: make {folder}"
+            f"Python of an environment with them. {_how_to_make(kind, variable, folder)}"
         )
     return python
+
+
+def _how_to_make(kind: Kind, variable: str, folder: str) -> str:
+    """A sentence with the command that makes the environment of the engine."""
+    python, environment = os.path.abspath(folder), shlex.quote(folder)
+    pip = f"{environment}/bin/pip install {' '.join(MODULES[kind])}"
+    installed = f"{sys.executable} -m venv {environment} && {pip} && export {variable}={python}/bin/python"
+    return f"Make one: {make_or(folder, installed)}"
 
 
 def _lacking(python: str, modules: tuple[str, ...]) -> str:

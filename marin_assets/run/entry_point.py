@@ -8,7 +8,7 @@
     python my_experiment.py --partition 2026-01     steps with partitions: this key, instead of all
     python my_experiment.py --max-concurrent 2 --prefix gs://bucket/somewhere
 
-The run is an ordinary Dagster run in the instance at DAGSTER_HOME, so `make dev` shows it.
+The run is an ordinary Dagster run in the instance at DAGSTER_HOME, so `make dev`, or `marin dev`, shows it.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from marin_assets.run.force import report_drift
 from marin_assets.run.output import print_stderr
 from marin_assets.run.partition_options import add_keys_of
 from marin_assets.step.graph import Graph
+from marin_resources.configuration.command import make_or
 from marin_resources.configuration.settings import SettingError, ensure_dagster_home
 from marin_resources.drift.drift import describe
 from marin_resources.host.imports import collection_paused
@@ -94,7 +95,7 @@ def _run_all(
             wait_for_others=not options.fail_if_held,
             planned=planned,
         )
-        print_stderr(f"run: {ended.run_id} in {home} (make dev shows it)")
+        print_stderr(f"run: {ended.run_id} in {home} ({make_or('dev', 'marin dev')} shows it)")
         print_stderr(f"{ended.computed} computed, {ended.reused + reused} reused, {len(ended.failures)} failed")
         reused = 0
         for sentence in (*ended.failures, *ended.failed_checks):

@@ -10,22 +10,21 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
+from marin_resources.configuration.command import make_or
 from marin_resources.configuration.settings import DISTRIBUTION, checkout
 from marin_resources.doctor.finding import Finding, ok, wrong
 from marin_resources.ray_tpu.environment.extras import installed_extras, known_extras
 
 SUBJECT = "packages"
-OLDEST_PYTHON = (3, 11)
 
 
 def look() -> Iterator[Finding]:
-    if sys.version_info < OLDEST_PYTHON:
-        yield wrong(SUBJECT, f"This is Python {platform.python_version()}, expected 3.11 or newer. Run: make init")
     extras = installed_extras()
     declared = [*declared_base(), *(line for extra in sorted(extras) for line in known_extras()[extra])]
+    upgrade = f"{sys.executable} -m pip install --upgrade {DISTRIBUTION}"
     unmet = sorted(set(unmet_requirements(declared)))
     for sentence in unmet:
-        yield wrong(SUBJECT, f"{sentence} Run: make init, or uv sync --inexact with your extras.")
+        yield wrong(SUBJECT, f"{sentence} Run: {make_or('init', upgrade)}")
     if not unmet:
         ours = ", ".join(f"{name} {metadata.version(name)}" for name in ("dagster", "ray"))
         with_extras = ", ".join(sorted(extras)) or "none"

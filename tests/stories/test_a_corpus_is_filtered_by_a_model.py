@@ -122,7 +122,7 @@ def test_the_plan_says_that_the_engine_is_not_there(
     assert lacks == [
         "Step 'generated/help' needs the engine 'vllm', which this machine does not have. The engine 'vllm' needs "
         "vllm, and '/no/python' cannot be run ([Errno 2] No such file or directory: '/no/python'). Set "
-        "MARIN_VLLM_PYTHON to the Python of an environment with them, or make one: make .venv-vllm"
+        "MARIN_VLLM_PYTHON to the Python of an environment with them. Make one: make .venv-vllm"
     ]
 
 

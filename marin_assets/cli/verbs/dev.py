@@ -14,12 +14,15 @@ from pathlib import Path
 
 import marin_assets
 from marin_assets.cli.ports import add_port, require_free
-from marin_resources.configuration.settings import checkout, default_prefix, ensure_dagster_home
+from marin_resources.configuration.command import make_or
+from marin_resources.configuration.settings import checkout, dagster_home, default_prefix, ensure_dagster_home
 from marin_resources.ray_tpu.sidecar import start_sidecar
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 3000
 DEV = "from marin_resources.dagster_fixes.webserver import dev; dev()"
+PORT_NOTE = "marin_dev_port"
+"""A file of DAGSTER_HOME, for `marin open`."""
 NO_ADVICE = "ignore:Function `dev_command` is superseded"
 """Dagster advises `dg dev`, for projects that its tool dg has created."""
 
@@ -30,14 +33,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Replace this process by `dagster dev`. Raises OptionError if the port is taken."""
-    require_free(HOST, options.port, "dev", maybe="make dev", like="make dev PORT={port}")
-    ensure_dagster_home()
+    require_free(HOST, options.port, "dev", maybe=make_or("dev", ""), like=make_or("dev PORT={port}", ""))
+    note = Path(ensure_dagster_home(), PORT_NOTE)
+    note.write_text(f"{options.port}\n")
     default_prefix()
     allow_interrupts()
     start_guard()
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), NO_ADVICE]))
     command = [sys.executable, "-c", DEV, "-h", HOST, "-p", str(options.port), "-w", str(workspace())]
     os.execv(command[0], command)
+
+
+def ui_port() -> int:
+    """The port that `marin dev` was last given in this DAGSTER_HOME, or its default."""
+    try:
+        return int(Path(dagster_home(), PORT_NOTE).read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return DEFAULT_PORT
 
 
 def allow_interrupts() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from marin_assets.catalog.code_location import select_nodes
 from marin_assets.run.options import OptionError, add_prefix, add_script, prefix_of
 from marin_assets.run.output import print_line, print_raw, print_stderr
+from marin_resources.configuration.command import make_or
 from marin_resources.ray_tpu.environment.extras import environment_lacks
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.ray_tpu.requirements import Requirements
@@ -83,8 +84,8 @@ def _find_model(options: argparse.Namespace) -> str:
     if not exports:
         which = f"selected by {options.model!r}" if options.model else "of the experiments"
         raise OptionError(
-            f"marin generate: none of the steps {which} has a complete model at {store.prefix!r}. Train one first: "
-            "make quickstart. Or give --model or --prefix."
+            f"marin generate: none of the steps {which} has a complete model at {store.prefix!r}. Give --model or "
+            f"--prefix, or train one first: {make_or('quickstart', 'python -m marin_assets.experiments.quickstart')}"
         )
     return exports[-1]
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -255,7 +256,7 @@ def test_a_port_that_is_taken_is_named_with_one_that_is_free(marin: Callable[...
     ("words", "says"),
     [
         ([], "Python 3.11 or 3.12 is required, and none is on PATH."),
-        (["PYTHON=/nowhere/python3"], "Python 3.11 or 3.12 is required, and PYTHON=/nowhere/python3 is none."),
+        (["PYTHON=/nowhere/python3"], "Python 3.11 or 3.12 is required, and PYTHON=/nowhere/python3 cannot be run."),
     ],
 )
 def test_make_without_a_python_says_which_it_needs(tmp_path: Path, words: list[str], says: str) -> None:
@@ -270,6 +271,51 @@ def test_make_without_a_python_says_which_it_needs(tmp_path: Path, words: list[s
     [line] = ended.stderr.splitlines()
     assert f"*** {says} Install one, or name it: make init PYTHON=/path/to/python3.11." in line
     assert not (tmp_path / ".tools").exists()
+
+
+@pytest.mark.parametrize("target", ["quickstart", "test"])
+@pytest.mark.parametrize(
+    ("name", "words", "says"),
+    [
+        ("python3.13", ["PYTHON=python3.13"], "PYTHON=python3.13 is Python 3.13.1."),
+        ("python3", [], "none is on PATH (python3 is Python 3.13.1)."),
+    ],
+)
+def test_make_with_a_python_that_is_not_supported_names_its_version(
+    tmp_path: Path, name: str, words: list[str], says: str, target: str
+) -> None:
+    for file in ("Makefile", "pyproject.toml", "uv.lock"):
+        shutil.copy(ROOT / file, tmp_path)
+    (tmp_path / name).write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c 'import sys; sys.version_info = (3, 13, 1); exec(sys.argv[2])' \"$@\"\n"
+    )
+    (tmp_path / name).chmod(0o755)
+    make, environ = shutil.which("make"), {"PATH": str(tmp_path)}
+    assert make is not None
+    ended = subprocess.run(
+        [make, target, *words], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    [line] = ended.stderr.splitlines()
+    assert f"*** Python 3.11 or 3.12 is required, and {says} Install one, or name it: make {target} PYTHON=" in line
+
+
+@pytest.mark.parametrize("module", ["marin_assets", "marin_assets.cli.main", "marin_resources.storage.files"])
+@pytest.mark.parametrize(("version", "is_refused"), [((3, 10, 2), True), ((3, 13, 0), True), ((3, 12, 9), False)])
+def test_an_import_under_a_python_that_is_not_supported_is_one_sentence(
+    module: str, version: tuple[int, ...], *, is_refused: bool
+) -> None:
+    code = f"import sys; sys.version_info = {version}; import {module}"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    shown = ".".join(map(str, version))
+    sentence = f"ImportError: Marin requires Python 3.11 or 3.12, and {sys.executable} is Python {shown}. Start "
+    assert (sentence in ended.stderr) is is_refused, ended.stderr
+
+
+def test_the_supported_pythons_are_those_of_the_distribution() -> None:
+    """For pip, which refuses others by itself: they are named in the Makefile and where Marin is imported, too."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11,<3.13"
 
 
 def test_make_installs_with_the_certificates_of_the_system(tmp_path: Path) -> None:

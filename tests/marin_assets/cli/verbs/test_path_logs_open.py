@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import webbrowser
 from collections.abc import Callable
+from pathlib import Path
 from queue import Queue
 
 import pytest
 from location import Location
 
 from marin_assets.cli.verbs import logs
+from marin_assets.cli.verbs.dev import PORT_NOTE
 from marin_resources.ray_tpu.log.attempt_log import local_log
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.attempts import log_path
@@ -129,22 +132,60 @@ def test_a_worker_on_this_machine_is_read_before_its_log_is_in_the_bucket(locati
 
 
 def test_the_page_of_a_step_is_at_its_assets_key(
-    experiment: str, marin: Marin, monkeypatch: pytest.MonkeyPatch
+    experiment: str, marin: Marin, dagster_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda page: not opened.append(page))
-    page = "http://127.0.0.1:3000/assets/toy/data"
-    assert marin("open", "toy/data") == (0, f"{page}\n", "")
+    with socket.create_server(("127.0.0.1", 0)) as ui:
+        port = ui.getsockname()[1]
+        (dagster_home / PORT_NOTE).write_text(str(port))  # as `marin dev` does
+        page = f"http://127.0.0.1:{port}/assets/toy/data"
+        assert marin("open", "toy/data") == (0, f"{page}\n", "")
     assert opened == [page]
     monkeypatch.setenv("MARIN_UI_URL", "https://dagster.example.org/")
     assert marin("open", "toy/data", "--print") == (0, "https://dagster.example.org/assets/toy/data\n", "")
     assert opened == [page]
 
 
+@pytest.mark.parametrize(
+    ("port", "commands"),
+    [(None, ("make dev", "marin dev --port 3000")), (1, ("make dev PORT=1", "marin dev --port 1"))],
+    ids=["never served", "served at another port"],
+)
+@pytest.mark.parametrize("is_checkout", [True, False])
+def test_a_ui_that_is_not_served_is_named_with_the_command_that_serves_it_here(
+    experiment: str,
+    marin: Marin,
+    dagster_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    port: int | None,
+    commands: tuple[str, str],
+    *,
+    is_checkout: bool,
+) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda page: pytest.fail("a page that does not exist is opened"))
+    monkeypatch.setattr("marin_assets.cli.verbs.open._answers", lambda port: False)  # port 3000 may be in use here
+    monkeypatch.setattr("marin_resources.configuration.command.checkout", lambda: Path.cwd() if is_checkout else None)
+    if port is not None:
+        (dagster_home / PORT_NOTE).write_text(str(port))
+    code, out, err = marin("open", "toy/data")
+    address = f"http://127.0.0.1:{port or 3000}"
+    assert (code, out) == (1, f"{address}/assets/toy/data\n")
+    command = commands[0] if is_checkout else commands[1]
+    assert err == f"No UI is served at {address}. Start it, and open the address then: {command}\n"
+
+
 def test_without_a_browser_the_address_is_printed_all_the_same(
-    experiment: str, marin: Marin, monkeypatch: pytest.MonkeyPatch
+    experiment: str, marin: Marin, dagster_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda page: False)
-    code, out, err = marin("open", "toy/data")
-    assert (code, out) == (1, "http://127.0.0.1:3000/assets/toy/data\n")
-    assert err.startswith("No browser is found on this machine.")
+    with socket.create_server(("127.0.0.1", 0)) as ui:
+        port = ui.getsockname()[1]
+        (dagster_home / PORT_NOTE).write_text(str(port))
+        code, out, err = marin("open", "toy/data")
+    assert (code, out) == (1, f"http://127.0.0.1:{port}/assets/toy/data\n")
+    tunnel = f"(ssh -L {port}:127.0.0.1:{port} …)"
+    assert err == (
+        "No browser is found on this machine. Open the address in one, through a tunnel if that is on another machine "
+        f"{tunnel}, or pass --print.\n"
+    )
