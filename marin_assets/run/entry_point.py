@@ -26,6 +26,7 @@ from marin_assets.catalog.script import graph_of_call, is_reading, register_grap
 from marin_assets.plan.output_places import refuse_overlapping_outputs
 from marin_assets.run.marins_options import in_our_form, run_only_patterns
 from marin_assets.run.options import OptionParser, add_prefix, prefix_of
+from marin_assets.run.output import print_stderr
 from marin_assets.run.partition_options import add_partition_options, chosen_runs, lines_of_new_keys
 from marin_assets.step.error_line import line_here
 from marin_assets.step.graph import Graph, Node
@@ -150,13 +151,14 @@ def plan_or_materialize(
     from marin_assets.plan.prepare import prepare_plan
     from marin_assets.plan.render.text import lines_of
     from marin_assets.run.run_plan import Job, carry_out, write_record
+    from marin_assets.run.writable import refuse_unwritable
 
     job = Job(name=name, graph=graph, store=store, runs=runs, description=description, of_job=of_job)
     if options.dry_run:
         require_reachable(store.prefix)
     else:
         ensure_dagster_home()
-        write_record(job)
+        recorded = write_record(job)
     planned = prepare_plan(graph, store, [node for run in runs for node in run.outputs()])
     if options.dry_run:
         if sentence := describe_empty_prefix(planned, store.prefix):
@@ -164,6 +166,8 @@ def plan_or_materialize(
         for line in (*lines_of_new_keys(runs), *lines_of(planned, one_by_one=True)):
             print(line)
         return exit_code_of(planned)
+    refuse_unwritable(planned, store)
+    print_stderr(recorded)
     return carry_out(job, planned, options)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,7 +27,9 @@ from marin_resources.host.imports import collection_paused
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.control.protocol import UnavailableError
+from marin_resources.storage.filesystems.rights import why_unwritable
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import absolute, is_local, join
 from marin_resources.types.output import Observed, Output
 
 if TYPE_CHECKING:
@@ -139,9 +142,10 @@ def _tell_dagster(reused: Sequence[Planned], job: Job, looked: dict[Output, Obse
         report_reused(instance, reused, job.graph, job.store, looked)
 
 
-def write_record(job: Job) -> None:
-    """Write the record of the experiment. Raises SettingError for a prefix that cannot be written."""
-    from marin_assets.assets.runs.experiment_record import write_experiment  # late, as it queries git
+def write_record(job: Job) -> str:
+    """Write the record of the experiment, and return a line about it: its path, or why it is not kept in a prefix that
+    this user may only read. Raises SettingError for a prefix that cannot be created."""
+    from marin_assets.assets.runs.experiment_record import RECORDS, write_experiment  # late, as it queries git
 
     prefix = job.store.prefix
     try:
@@ -150,7 +154,11 @@ def write_record(job: Job) -> None:
     except UnavailableError as error:
         raise SettingError(f"The prefix {prefix!r} cannot be written: {error}") from error
     except OSError as error:
+        if is_local(prefix) and os.path.isdir(absolute(prefix)) and (why := why_unwritable(join(prefix, RECORDS))):
+            return (
+                f"experiment: its record is not kept, so marin gc does not know that these outputs are needed, as {why}"
+            )
         raise SettingError(
             f"The prefix {prefix!r} cannot be written ({error}). Set MARIN_PREFIX to a folder of yours."
         ) from error
-    print_stderr(f"experiment: {path}")
+    return f"experiment: {path}"

@@ -21,6 +21,7 @@ from marin_resources.doctor.store import require_store
 from marin_resources.ray_tpu.cluster.settings_from_env import each_from_env
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.filesystems.filesystem import filesystem_of
+from marin_resources.storage.filesystems.rights import why_unwritable
 from marin_resources.storage.paths import StoreKind, absolute, join, kind_of
 
 SUBJECT = "clocks"
@@ -65,7 +66,7 @@ def _compared(owner: str, its_time_s: Callable[[], float | None]) -> Iterator[Fi
 
 
 def _store_time_s(prefix: str) -> float | None:
-    """The store's time, in seconds since 1970; None for a folder that does not exist yet."""
+    """The store's time, in seconds since 1970; None for a folder that does not exist yet or cannot be written."""
     kind = kind_of(prefix)
     if kind is StoreKind.DISK:
         return _time_of_disk_s(absolute(prefix))
@@ -83,7 +84,7 @@ def _store_time_s(prefix: str) -> float | None:
 
 def _time_of_disk_s(folder: str) -> float | None:
     """A network disk stamps files by its own server's clock."""
-    if not os.path.isdir(folder):
+    if not os.path.isdir(folder) or why_unwritable(folder):
         return None
     probe = join(folder, f".marin-doctor-{uuid.uuid4().hex}")
     with open(probe, "xb"):

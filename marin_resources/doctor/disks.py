@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from marin_resources.configuration.settings import dagster_home, default_prefix
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
-from marin_resources.doctor.folders import is_writable, nearest_folder, why_unusable
+from marin_resources.doctor.folders import why_unusable
+from marin_resources.storage.filesystems.rights import is_writable, nearest_folder
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.paths import absolute, is_local
 
 SUBJECT = "disks"
+PREFIX = "prefix"
 NEEDED_BYTES = 2**30
 SCARCE_BYTES = 10 * 2**30
 RAY_FULL = 0.95
@@ -56,7 +58,7 @@ def disks() -> list[Disk]:
     temporary = tempfile.gettempdir()
     places = {"temporary files": temporary, "Ray": "/tmp", "DAGSTER_HOME": dagster_home()}
     if is_local(prefix := default_prefix()):
-        places = {"prefix": absolute(prefix), **places}
+        places = {PREFIX: absolute(prefix), **places}
     by_device: dict[int, dict[str, str]] = {}
     for use, place in places.items():
         folder = nearest_folder(place)
@@ -94,6 +96,6 @@ def _disk(uses: dict[str, str]) -> Disk:
         free_bytes=statistics.f_bavail * statistics.f_frsize,
         total_bytes=statistics.f_blocks * statistics.f_frsize,
         free_inodes=statistics.f_favail if statistics.f_files else None,
-        writable=all(map(is_writable, uses.values())),
+        writable=all(is_writable(place) for use, place in uses.items() if use != PREFIX),  # `prefix.py` looks at that
         for_ray="Ray" in uses,
     )

@@ -1,9 +1,10 @@
-"""Whether this user can make and write a folder, by trying: root has the right to write where a file system refuses."""
+"""Whether this user can make and write a folder."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+
+from marin_resources.storage.filesystems.rights import is_writable
 
 
 def why_unusable(folder: str) -> str:
@@ -16,19 +17,3 @@ def why_unusable(folder: str) -> str:
             return f"{place!r} is a file"
         place = os.path.dirname(place)
     return "" if is_writable(place) else f"{place!r} cannot be written by this user"
-
-
-def nearest_folder(path: str) -> str:
-    """The folder itself, or the nearest one above it that exists."""
-    place = os.path.abspath(path)
-    while not os.path.isdir(place):
-        place = os.path.dirname(place)
-    return place
-
-
-def is_writable(folder: str) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False

@@ -6,21 +6,25 @@ A small file in `<prefix>/.marin/` is written, replaced and removed, under the c
 from __future__ import annotations
 
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 
 from marin_resources.configuration.settings import SettingError, default_prefix
-from marin_resources.doctor.finding import Finding, ok, wrong
+from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.doctor.folders import why_unusable
 from marin_resources.doctor.store import require_store
 from marin_resources.storage.control import control
 from marin_resources.storage.control.conditions import require_conditions
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
+from marin_resources.storage.filesystems.rights import ADVICE, group_name, why_unwritable
+from marin_resources.storage.filesystems.sharing import is_shared
 from marin_resources.storage.paths import absolute, is_local, join
 from marin_resources.storage.transfer.account import default_budget_bytes
 from marin_resources.storage.transfer.regions import declared_regions
 
 SUBJECT = "prefix"
+REPAIR = "Its owner runs the commands of docs/how-to/share-a-folder.md for a folder that has outputs already."
 REGIONS = "regions"
 
 
@@ -41,12 +45,17 @@ def look_at(prefix: str) -> Iterator[Finding]:
         yield _not_there_yet(prefix)
         return
     control.refuse_store_without_conditions(prefix)
+    if is_local(prefix) and (missing := _missing_right(absolute(prefix))):
+        yield missing
+        return
     failed = _try_rights(join(prefix, f".marin/doctor-{uuid.uuid4().hex}"))
     if failed:
         yield wrong(SUBJECT, failed)
         return
     require_conditions(prefix)
     yield ok(SUBJECT, f"{prefix}: read, written, replaced and removed")
+    if is_local(prefix):
+        yield from _look_at_group(absolute(prefix))
 
 
 def _not_there_yet(prefix: str) -> Finding:
@@ -54,6 +63,43 @@ def _not_there_yet(prefix: str) -> Finding:
     if not why:
         return ok(SUBJECT, f"{prefix} does not exist yet. The first step creates it.")
     return wrong(SUBJECT, f"{prefix} cannot be created: {why}. Set MARIN_PREFIX to a folder of yours.")
+
+
+def _missing_right(prefix: str) -> Finding | None:
+    """Complete outputs are reused without the right to write."""
+    if not os.access(prefix, os.R_OK | os.X_OK):
+        return None  # nothing works: the first operation reports it
+    if why := why_unwritable(prefix):
+        return warning(SUBJECT, f"{why}. Complete outputs are read and reused; nothing can be computed there. {ADVICE}")
+    if why := why_unwritable(join(prefix, ".marin")):
+        return wrong(SUBJECT, f"{why}. Steps cannot be computed. {REPAIR}")
+    return None
+
+
+def _look_at_group(prefix: str) -> Iterator[Finding]:
+    """A folder that a group shares, or that was meant to be shared."""
+    state = os.stat(prefix)
+    group = group_name(state.st_gid)
+    if is_shared(prefix):
+        if private := [name for name in _folders_in(prefix) if not is_shared(join(prefix, name))]:
+            yield warning(
+                SUBJECT,
+                f"{prefix!r} is shared with the group {group}, and {private[0]!r} in it is not, so others cannot "
+                f"compute there. {REPAIR}",
+            )
+        else:
+            yield ok(SUBJECT, f"{prefix} is shared with the group {group}, with any umask")
+    elif state.st_mode & stat.S_IWGRP and state.st_gid != os.getgid():
+        yield warning(
+            SUBJECT,
+            f"{prefix!r} can be written by the group {group} and has no setgid bit, so what one user creates there "
+            "others cannot change. Run: chmod g+s on it and the folders below.",
+        )
+
+
+def _folders_in(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
 
 def _try_rights(probe: str) -> str:

@@ -24,14 +24,16 @@ from marin_resources.orchestrator.progress_reporter import watched_pace
 from marin_resources.ray_tpu.backend import Backend, Handle, SubmissionLeftError
 from marin_resources.ray_tpu.site import NoSiteError, PlacementRequest, Site
 from marin_resources.storage.files import exists, find_below
+from marin_resources.storage.filesystems.rights import ADVICE, why_unwritable
 from marin_resources.storage.lease.watch import LeaseWatch
 from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.output.notes import active_attempts
 from marin_resources.storage.output.notes.collection import read_collected
 from marin_resources.storage.output.notes.history import past_records
 from marin_resources.storage.output.notes.progress import Progress
 from marin_resources.storage.output.restore import restore_output
 from marin_resources.storage.output.store import Store, other_version_message
-from marin_resources.storage.paths import is_local
+from marin_resources.storage.paths import is_local, join
 from marin_resources.types.errors import MarinError
 from marin_resources.types.output import Holder, Match, Observed, Output, below
 from marin_resources.types.versioned_json import ControlFileError
@@ -146,6 +148,7 @@ async def produce(
             callbacks.log(f"{name}: it was collected and is complete again, without computing")
             continue
         else:
+            await asyncio.to_thread(_require_right, request, observed.path, store.prefix)
             inputs, external = await _require_inputs(request, store, backend().prefixes, recent_states)
             attempt = await backend().attempt_for(observed.path)
             site = await _site(request, inputs, external, observed.path, backend())
@@ -189,6 +192,12 @@ async def produce(
                     f"Look at {log_path(observed.path, attempt)!r}; run again to continue."
                 )
             callbacks.log(f"{name}: {outcome.error}; trying again ({lost} of {lost_worker_budget})")
+
+
+def _require_right(request: ProduceRequest, path: str, prefix: str) -> None:
+    """Raise ProduceError if this user may not write the output, or enter its attempt below the prefix."""
+    if why := why_unwritable(path) or why_unwritable(join(prefix, active_attempts.FOLDER)):
+        raise ProduceError(f"Step {request.output.label!r} cannot be computed: {why}. {ADVICE}")
 
 
 async def _look(store: Store, output: Output, recent_states: Mapping[Output, Observed] | None = None) -> Observed:

@@ -20,6 +20,7 @@ from marin_resources.storage import fault_points
 from marin_resources.storage.filesystems.disk import open_on_disk, read_on_disk
 from marin_resources.storage.filesystems.disk_listing import OnError, data_files, raise_error, require_file
 from marin_resources.storage.filesystems.filesystem import filesystem_of
+from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.paths import absolute, is_local
 from marin_resources.storage.upload.upload import upload
 from marin_resources.types.output import below
@@ -228,7 +229,7 @@ def move(path: str, target: str) -> None:
     """
     (fs, root), (_, aim) = filesystem_of(path), filesystem_of(target)
     if is_local(path):
-        fs.makedirs(os.path.dirname(aim), exist_ok=True)
+        make_folders(os.path.dirname(aim))
         if os.path.exists(aim):
             raise FileExistsError(f"{path!r} cannot be moved to {target!r}, which already exists. Move that one first.")
         os.rename(root, aim)

@@ -16,13 +16,15 @@ from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 
 FORMAT_VERSION = 1
+RECORDS = "experiments"
+"""Folder below the prefix."""
 
 
 def write_experiment(name: str, graph: Graph, store: Store, description: str | None) -> str:
     """Write the record (Marin's ExecutorInfo); returns its path."""
     steps = [_step_info(node, store) for node in graph]
     digest = hashlib.md5(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:6]
-    path = join(store.prefix, "experiments", f"{name}-{digest}.json")
+    path = join(store.prefix, RECORDS, f"{name}-{digest}.json")
     origin = provenance()
     write_json(
         path,

@@ -30,6 +30,7 @@ from marin_assets.run.partition_options import lines_of_new_keys
 from marin_assets.run.plan_options import Chosen, add_plan_options, choose, request_of, use_request
 from marin_assets.run.queued_run import launch
 from marin_assets.run.run_plan import Job, carry_out, write_record
+from marin_assets.run.writable import refuse_unwritable
 from marin_resources.configuration.settings import ensure_dagster_home
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import refuse_store_without_conditions, require_reachable
@@ -74,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
             print_stderr(line)
         print_stderr("Nothing is run. Fix what blocks, or select other steps.")
         return 1
+    refuse_unwritable(planned, store)
     if options.inline:
         return run_inline(chosen, planned, store)
     print_stderr(summary_of(planned))
@@ -83,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 def _run_here(chosen: Chosen, planned: Sequence[Planned], store: Store, options: argparse.Namespace) -> int:
     job = Job(name=chosen.name, graph=chosen.graph, store=store, runs=chosen.runs, of_job=chosen.of_job)
     ensure_dagster_home()
-    write_record(job)
+    print_stderr(write_record(job))
     withdraw_forced(planned, store)  # last, when nothing is refused any more
     return carry_out(job, planned, options)
 

@@ -20,6 +20,7 @@ from marin_resources.ray_tpu.log.lines import last_state
 from marin_resources.ray_tpu.log.pump_process import Pump
 from marin_resources.ray_tpu.log.spool import LogUploader, spool_of
 from marin_resources.storage.files import read_from
+from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.paths import is_local
 
 VARIABLE = "MARIN_ATTEMPT_LOG"
@@ -89,7 +90,7 @@ def _append_output(
     file: str | None, path: str, secrets: Collection[str], *, pumped: bool, tee: bool, first_line: str = ""
 ) -> Iterator[None]:
     if file is not None:
-        os.makedirs(os.path.dirname(file), exist_ok=True)
+        make_folders(os.path.dirname(file))
     if file is not None and not pumped:
         with _open_for_append(file) as fd, _redirect_process_output(fd, {VARIABLE: path}):
             yield
@@ -105,7 +106,7 @@ def _append_output(
 
 @contextmanager
 def _open_for_append(file: str) -> Iterator[int]:
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         yield fd
     finally:

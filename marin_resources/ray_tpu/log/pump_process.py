@@ -35,7 +35,7 @@ class Pump:
         opened = [read, begin]
         try:
             if file is not None:
-                opened.append(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
+                opened.append(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666))
             log = opened[2] if file is not None else NO_FD
             self._process = start_sidecar(
                 "marin_resources.ray_tpu.log.pump",

@@ -20,6 +20,7 @@ from marin_resources.ray_tpu.log.attempt_log import VARIABLE as ATTEMPT_LOG
 from marin_resources.ray_tpu.log.attempt_log import is_pumped, join_output, local_log
 from marin_resources.ray_tpu.log.redact import secrets_of
 from marin_resources.ray_tpu.shards.job_allocation import shard_requirements
+from marin_resources.storage.filesystems.sharing import group_may_write, group_writes
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.account import Account, charged_to, current_account
 from marin_resources.storage.upload.writer import Writer, current_writer, writing_as
@@ -38,6 +39,7 @@ def worker_context() -> dict[str, Any]:
         "pumped": is_pumped(),
         "account": vars(account) if account else None,
         "writer": str(writer) if writer else None,
+        "group_writes": group_writes(),
         **vars(shard_requirements()),
     }
 
@@ -49,7 +51,8 @@ def activate(context: Mapping[str, Any]) -> Iterator[None]:
     load_secrets(context["env"])
     account = Account(**context["account"]) if context["account"] else None
     writer = Writer.parse(context["writer"]) if context["writer"] else None
-    with charged_to(account), writing_as(writer), _join_output(context):
+    umask = group_may_write(context["group_writes"])
+    with umask, charged_to(account), writing_as(writer), _join_output(context):
         _install_packages(context["packages"])
         yield
 

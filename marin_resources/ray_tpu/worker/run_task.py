@@ -39,6 +39,7 @@ from marin_resources.ray_tpu.worker.stop_signal import Stopped
 from marin_resources.step_api.progress import Renewing, Several, Unheard, reports_to
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.records import records_at
+from marin_resources.storage.filesystems.sharing import group_may_write, is_shared
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError
 from marin_resources.storage.manifest.manifest import IrregularFileError
 from marin_resources.storage.output.attempts import latest_attempt, log_path
@@ -147,7 +148,10 @@ def run(task: Task, placement: Placement) -> Outcome:
         shown = redactor.text(traceback.format_exc())
         return Outcome(end=End.FAILED, error=redactor.text(str(error)), traceback=shown)
     log, secrets = log_path(claim.path, claim.attempt), secrets_of(task.env)
-    with nullcontext() if placement.in_terminal else redirect_output(log, secrets=secrets, tee=placement.tee):
+    with (
+        group_may_write(is_shared(claim.data_path)),
+        nullcontext() if placement.in_terminal else redirect_output(log, secrets=secrets, tee=placement.tee),
+    ):
         claim.lease.observe(Guard(claim.path, claim.attempt))
         return _Attempt(task=task, placement=placement, store=store, claim=claim, redactor=redactor).run()
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 
 from marin_resources.storage.control.protocol import ConflictError, Snapshot
 from marin_resources.storage.filesystems.disk import describe_type, write_on_disk
+from marin_resources.storage.filesystems.rights import is_denied, no_right
+from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.paths import absolute
 from marin_resources.types.versioned_json import ControlFileError
 
@@ -43,7 +45,8 @@ class DiskControlFiles:
 def open_regular(path: str, flags: int) -> int:
     """Open the control file at `path`; return its descriptor.
 
-    Raises ControlFileError for what is not a readable regular file, FileNotFoundError and NotADirectoryError.
+    Raises ControlFileError for what is not a readable regular file, NoRightError if this user has no right to it,
+    FileNotFoundError and NotADirectoryError.
     """
     place = absolute(path)
     with suppress(FileNotFoundError, NotADirectoryError):  # one look: another process may remove the file at any moment
@@ -54,6 +57,8 @@ def open_regular(path: str, flags: int) -> int:
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
+        if is_denied(error):
+            raise no_right(place, error, "written" if flags & os.O_RDWR else "read") from error
         raise ControlFileError(
             f"The control file {path!r} cannot be opened ({error.strerror}). Look at the file; move it aside if it is "
             "damaged."
@@ -114,7 +119,7 @@ def _lock_folder(folder: str) -> int:
     """The descriptor of the locked folder. Another process may remove an empty one at any moment before."""
     while True:
         try:
-            os.makedirs(folder, exist_ok=True)
+            make_folders(folder)
         except (FileExistsError, NotADirectoryError):
             raise ControlFileError(
                 f"The folder {folder!r} of control files cannot be created, as a file is in its place. Move that file "

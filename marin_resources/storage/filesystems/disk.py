@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 from marin_resources.storage import fault_points
+from marin_resources.storage.filesystems.rights import no_right
+from marin_resources.storage.filesystems.sharing import make_folders, share_file
 from marin_resources.storage.paths import absolute
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -63,19 +65,30 @@ def open_on_disk(path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
 def temporary_beside(path: str) -> Iterator[IO[bytes]]:
     """Open a hidden file in the folder of `path`, which may be renamed to it. If it still exists then, it is removed.
 
-    Its process holds a lock on it, so that another one can recognize the temporary of a dead process.
+    Its process holds a lock on it, so that another one can recognize the temporary of a dead process. Raises
+    NoRightError if this user may not create it.
     """
     folder, name = os.path.split(path)
-    os.makedirs(folder, exist_ok=True)
+    shared = make_folders(folder)
     temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY_SUFFIX}")
     try:
-        with open(temporary, "wb") as file:
+        with _created(temporary) as file:
+            if shared:
+                share_file(file.fileno())
             # `remove_dead_temporaries` of another process may hold the lock of a new file while it looks at it.
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def _created(path: str) -> IO[bytes]:
+    """Raises NoRightError."""
+    try:
+        return open(path, "wb")
+    except OSError as error:
+        raise no_right(path, error) from error
 
 
 def remove_dead_temporaries(folder: str) -> None:

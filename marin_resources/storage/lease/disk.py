@@ -14,6 +14,8 @@ import threading
 import time
 
 from marin_resources.storage.control.disk import open_regular
+from marin_resources.storage.filesystems.rights import NoRightError
+from marin_resources.storage.filesystems.sharing import make_folders, share_file
 from marin_resources.storage.lease import text as lease_text
 from marin_resources.storage.lease.heartbeat import Heartbeat, clock_s
 from marin_resources.storage.lease.protocol import LeaseHeldError, LeaseLostError, LeaseObserver
@@ -65,15 +67,23 @@ class DiskLease:
 
 
 def acquire_on_disk(path: str, holder: Holder, stale: str | None) -> DiskLease:
-    """Acquire the lock. Raises LeaseHeldError, also for a lease of Marin's unless its generation is `stale`."""
+    """Acquire the lock. Raises LeaseHeldError, also for a lease of Marin's unless its generation is `stale`; and
+    NoRightError."""
     path = absolute(path)
     deadline = time.monotonic() + ACQUIRE_PATIENCE_S
     while True:
-        _make_folder(os.path.dirname(path))
+        shared = _make_folder(os.path.dirname(path))
         try:
             fd = open_regular(path, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:  # the folder of a purged output was removed in between
             continue
+        except NoRightError:
+            if not shared or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)  # another user has created it, and is about to share it
+            continue
+        if shared:
+            share_file(fd)
         if _try_lock(fd, fcntl.LOCK_EX):
             other = _marin_holder(fd, path)
             if not _same_file(fd, path):
@@ -112,10 +122,11 @@ def _marin_holder(fd: int, path: str) -> Holder | None:
     return holder if holder is not None and holder.host == "?" else None
 
 
-def _make_folder(folder: str) -> None:
-    """Create the folder of the output. Raises ControlFileError if a file is in its place."""
+def _make_folder(folder: str) -> bool:
+    """Create the folder of the output; return whether a group shares it. Raises ControlFileError if a file is in its
+    place."""
     try:
-        os.makedirs(folder, exist_ok=True)
+        return make_folders(folder)
     except (FileExistsError, NotADirectoryError):
         raise ControlFileError(
             f"The output {folder!r} cannot be created, as a file is in its place. Move that file aside."

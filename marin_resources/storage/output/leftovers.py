@@ -17,6 +17,7 @@ from marin_resources.storage.control.protocol import ConflictError
 from marin_resources.storage.files import StoredFile, move, remove, stored_files
 from marin_resources.storage.filesystems.disk import TEMPORARY_SUFFIX
 from marin_resources.storage.filesystems.filesystem import filesystem_of
+from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.lease import lease
 from marin_resources.storage.output import record, status
 from marin_resources.storage.paths import absolute, is_local, join
@@ -57,7 +58,7 @@ def refuse_folder_of_all(path: str, prefix: str) -> None:
 def make_folder(path: str) -> None:
     """Make the folder of an output's data; a bucket has none."""
     if is_local(path):
-        os.makedirs(absolute(path), exist_ok=True)
+        make_folders(absolute(path))
 
 
 def find_leftovers(path: str, *, attempted: bool) -> Leftovers:
