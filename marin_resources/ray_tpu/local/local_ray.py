@@ -59,10 +59,11 @@ class OwnRay:
             refuse_process_limit()
         import_ray()
         with self._lock:
-            if self._has_to_start():
+            starting = self._starting
+            if starting is None or self._has_to_start():
                 self._stopped.clear()
-                self._starting = self._owner.submit(self._start)
-            return self._starting
+                starting = self._starting = self._owner.submit(self._start)
+            return starting
 
     def _has_to_start(self) -> bool:
         starting = self._starting

@@ -100,7 +100,7 @@ def start_ray(cpus: int, agent_port: int, stopped: threading.Event) -> Any:
                 raise
             ended += isinstance(error, _DaemonEndedError)
             if isinstance(error, _DaemonEndedError) and ended < DEAD_STARTS:
-                log.warning("Ray is started again: %s", error)
+                log.warning("Ray is started once more: %s", error)
                 continue
             if not any(text in str(error) for text in TIMED_OUT):
                 raise RayGoneError(_failed_sentence(error)) from error
