@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from marin_resources.ray_tpu.local.machine_check import refuse_process_limit
 from marin_resources.ray_tpu.local.start import import_ray, start_ray
 from marin_resources.ray_tpu.sidecar import start_sidecar
 
@@ -52,13 +53,21 @@ class OwnRay:
 
     def begin(self) -> Future[Any]:
         """Start Ray in the background, if it is not started. The result is the module `ray`. Blocks for Ray's import,
-        so that its daemons start before the caller continues."""
+        so that its daemons start before the caller continues. Raises UnmeetableError if it cannot be imported, and
+        RayGoneError if this user may start too few threads."""
+        if self._has_to_start():  # a Ray that runs has its threads already
+            refuse_process_limit()
         import_ray()
         with self._lock:
-            if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
+            starting = self._starting
+            if starting is None or self._has_to_start():
                 self._stopped.clear()
-                self._starting = self._owner.submit(self._start)
-            return self._starting
+                starting = self._starting = self._owner.submit(self._start)
+            return starting
+
+    def _has_to_start(self) -> bool:
+        starting = self._starting
+        return starting is None or (starting.done() and starting.exception() is not None)
 
     def started(self) -> Any:
         """The module `ray`, started. Blocks. Raises RayGoneError if it does not start on this machine."""

@@ -23,7 +23,7 @@ from typing import Any
 from marin_resources.configuration.command import make_or
 from marin_resources.configuration.settings import DISTRIBUTION
 from marin_resources.ray_tpu.local import agent_stub
-from marin_resources.ray_tpu.local.machine_check import refuse_folder, refuse_machine, refuse_process_limit
+from marin_resources.ray_tpu.local.machine_check import refuse_folder, refuse_machine
 from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, NotPrivateError, private_folder
 from marin_resources.ray_tpu.ray_internals import start_lean
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
@@ -64,9 +64,7 @@ class _DaemonEndedError(Exception):
 
 
 def import_ray() -> Any:
-    """The module `ray`, with the variables of a local one set. Raises UnmeetableError if it cannot be imported, and
-    RayGoneError if this user may start too few threads."""
-    refuse_process_limit()
+    """The module `ray`, with the variables of a local one set. Raises UnmeetableError if it cannot be imported."""
     os.environ["RAY_AUTH_MODE"] = "disabled"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.update(ON_LOOPBACK)
@@ -102,7 +100,7 @@ def start_ray(cpus: int, agent_port: int, stopped: threading.Event) -> Any:
                 raise
             ended += isinstance(error, _DaemonEndedError)
             if isinstance(error, _DaemonEndedError) and ended < DEAD_STARTS:
-                log.warning("Ray is started again: %s", error)
+                log.warning("Ray is started once more: %s", error)
                 continue
             if not any(text in str(error) for text in TIMED_OUT):
                 raise RayGoneError(_failed_sentence(error)) from error

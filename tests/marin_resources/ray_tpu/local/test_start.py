@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ import pytest
 from running import alive, wait_until
 
 from marin_resources.ray_tpu.local import machine_check
+from marin_resources.ray_tpu.local.local_ray import OwnRay
 from marin_resources.ray_tpu.local.machine_check import refuse_machine, refuse_process_limit
 from marin_resources.ray_tpu.local.start import ray_folder
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
@@ -57,6 +59,18 @@ def test_a_limit_of_processes_that_no_run_gets_along_with_is_named(monkeypatch: 
         refuse_process_limit()
     monkeypatch.setattr(resource, "getrlimit", lambda limit: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     refuse_process_limit()
+
+
+def test_a_ray_that_runs_is_not_refused_for_the_threads_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = OwnRay(1)
+    own._starting = Future()
+    own._starting.set_result("the module ray")
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(resource, "getrlimit", lambda limit: (40, 40))
+    assert own.started() == "the module ray"
+    own.shutdown()
+    with pytest.raises(RayGoneError, match=r"ulimit -u"):
+        OwnRay(1).started()
 
 
 def can_be_without_a_network() -> bool:
