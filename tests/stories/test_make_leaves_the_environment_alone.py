@@ -95,4 +95,4 @@ def test_to_end_a_rehearsal_nothing_is_installed(project: Path) -> None:
 def test_a_python_that_is_none_is_one_sentence(project: Path, python: str) -> None:
     with pytest.raises(subprocess.CalledProcessError) as failed:
         make(project, "init", f"PYTHON={python}")
-    assert f"Python 3.11 or 3.12 is required, and PYTHON={python} is none." in failed.value.stderr
+    assert f"Python 3.11 or 3.12 is required, and PYTHON={python} cannot be run." in failed.value.stderr

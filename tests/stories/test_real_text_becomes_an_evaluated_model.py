@@ -60,7 +60,8 @@ def test_an_asset_shows_path_counts_bytes_duration_plot_and_log(tiny_quickstart)
     assert metadata["bytes"].value > 100_000
     assert metadata["duration_s"].value > 0
     assert metadata["parameters"].value > 0
-    assert metadata["plot loss.png"].value.startswith("![loss.png](data:image/png;base64,")
+    address = f"/outputs/{tiny_quickstart.output('checkpoints/quickstart-tiny').relative_to(tiny_quickstart.prefix)}"
+    assert metadata["plot loss.png"].value == f"[![loss.png]({address}/plots/loss.png)]({address}/plots/loss.png)"
     assert Path(metadata["log"].value).read_text()
 
 
