@@ -14,6 +14,7 @@ a commit.
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,7 @@ from marin_assets.stages.download.hub.repository import (
 from marin_assets.stages.download.hub.source import Source, source_of
 from marin_assets.stages.download.hub.splits import CARD, EXPORT, export_files, split_files
 from marin_assets.stages.download.hub.tally import Tally
-from marin_assets.stages.download.hub.transfer import Transfer, mark_path, read_verified
+from marin_assets.stages.download.hub.transfer import Transfer, mark_path, read_verified, remove_parts
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import REQUESTS_AT_ONCE, StoredFile, exists, read_json, write_json
@@ -42,6 +43,7 @@ from marin_resources.storage.paths import join
 KINDS = ("huggingface",)
 
 CHECKSUMS = "checksums.json"
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +117,10 @@ def download_hf(config: DownloadHfConfig) -> dict[str, Any]:
     repository = replace(repository, id=name)
     with _opened(repository, config, tally, stop) as source:
         choice = _chosen(source, config, commit, tally, stop)
+    _log_plan(config, repository, commit, choice)
     shards = _shards(config, repository, commit, choice.files)
     counts = map_shards(fetch_shard, shards, output_path=config.output_path)
+    remove_parts(config.output_path)
     names = ["bytes_fetched", "requests", "retries", *(f"retries_{reason}" for reason in REASONS)]
     listed = tally.counts()
     return {
@@ -176,14 +180,15 @@ def _opened(
 
 
 def _pinned(source: Source, config: DownloadHfConfig) -> tuple[str, str]:
-    """The commit and the name of the repository, as the first attempt has found them."""
+    """The commit and the name of the repository, as the first attempt of this config has resolved them."""
     path = join(config.output_path, ".hub", "commit.json")
-    if not exists(path):
-        revision = EXPORT if config.parquet_export and not COMMIT.fullmatch(config.revision) else config.revision
-        commit, name = source.commit_of(revision)
-        write_json(path, {"format_version": 1, "dataset": name, "commit": commit}, replace=False)
-    pinned = read_json(path)
-    return pinned["commit"], pinned["dataset"]
+    revision = EXPORT if config.parquet_export and not COMMIT.fullmatch(config.revision) else config.revision
+    requested = {"dataset": config.dataset, "repo_type": config.repo_type, "revision": revision}
+    if exists(path) and (pinned := read_json(path))["requested"] == requested:
+        return pinned["commit"], pinned["dataset"]
+    commit, name = source.commit_of(revision)
+    write_json(path, {"format_version": 1, "requested": requested, "dataset": name, "commit": commit})
+    return commit, name
 
 
 def _chosen(source: Source, config: DownloadHfConfig, commit: str, tally: Tally, stop: threading.Event) -> Choice:
@@ -197,6 +202,16 @@ def _chosen(source: Source, config: DownloadHfConfig, commit: str, tally: Tally,
     else:
         files = list_files(source, commit, include)
     return choose(source, files, include, exclude, CHECKSUMS)
+
+
+def _log_plan(config: DownloadHfConfig, repository: Repository, commit: str, choice: Choice) -> None:
+    """Log what is fetched, and how long the hub's limit of requests makes it last: a file is at least one request."""
+    size_bytes = sum(file.size_bytes for file in choice.files)
+    line = f"{repository.id} at {commit}: {len(choice.files):,} files, {size_bytes / 1e6:,.1f} MB"
+    windows = len(choice.files) / config.max_requests_per_5_min
+    if repository.mirror is None and windows > 1:
+        line += f"; {config.max_requests_per_5_min:,} requests in 5 minutes, so at least {5 * int(windows)} minutes"
+    log.info("%s", line)
 
 
 def _globs(globs: Sequence[str]) -> tuple[str, ...]:

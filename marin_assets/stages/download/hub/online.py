@@ -87,6 +87,8 @@ class OnlineHub:
             commit = answer.get("sha") if isinstance(answer, dict) else None
             if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
                 raise Fault("wrong_answer", f"the hub has the commit {commit!r:.60}, expected 40 hexadecimal digits")
+            if COMMIT.fullmatch(revision) and commit != revision:
+                raise Fault("changed", f"the hub has the commit {commit!r} for {revision!r}")
             name = answer.get("id")
             return commit, name if isinstance(name, str) else self.repository.id
 

@@ -241,11 +241,20 @@ def mark_path(file: HubFile, output_path: str) -> str:
 
 
 def parts_folder(output_path: str) -> str:
-    """The folder of the parts, on this machine's disk."""
+    """The folder of the parts, on this machine's disk. Raises HubError for one that belongs to another user."""
     if is_local(output_path):
         return os.path.join(absolute(output_path), ".hub", "parts")
-    key = hashlib.sha256(output_path.encode()).hexdigest()[:16]
-    return os.path.join(tempfile.gettempdir(), f"marin-hub-{os.getuid()}", key)
+    own = os.path.join(tempfile.gettempdir(), f"marin-hub-{os.getuid()}")
+    os.makedirs(own, mode=0o700, exist_ok=True)
+    if os.lstat(own).st_uid != os.getuid():
+        raise HubError(f"The folder {own!r} belongs to another user. Remove it, or set TMPDIR to another folder.")
+    return os.path.join(own, hashlib.sha256(output_path.encode()).hexdigest()[:16])
+
+
+def remove_parts(output_path: str) -> None:
+    """Remove all parts of an output from this machine, after the last file: also those of an earlier commit."""
+    if os.path.isdir(folder := parts_folder(output_path)):
+        shutil.rmtree(folder)
 
 
 def _write(part: Any, block: bytes) -> None:

@@ -43,8 +43,9 @@ def test_a_file_comes_by_ranges_several_at_a_time(hub: DatasetHub, output: Path)
 
 
 def test_no_part_of_a_file_is_left(hub: DatasetHub, output: Path) -> None:
+    (output / ".hub/parts/of another commit").mkdir(parents=True)
     download(output)
-    assert not list((output / ".hub/parts").iterdir())
+    assert sorted(file.name for file in (output / ".hub").iterdir()) == ["budget.json", "commit.json"]
 
 
 @pytest.mark.parametrize("shard", [{"max_shard_files": 1}, {"max_shard_files": 2}, {"max_shard_bytes": 60_000}])
@@ -122,6 +123,13 @@ def test_a_branch_is_resolved_once_also_if_it_moves_before_the_next_attempt(hub:
     assert hub.count("hub", "/revision/main") == 1
 
 
+def test_another_revision_in_the_same_folder_is_resolved_again(hub: DatasetHub, output: Path) -> None:
+    download(output)
+    commit = hub.add(NAME, {"README.md": b"# Other\n"}, branch="dev")
+    assert download(output, revision="dev")["commit"] == commit
+    assert files_of(output)["README.md"] == b"# Other\n"
+
+
 def test_files_that_are_complete_are_not_fetched_again(hub: DatasetHub, output: Path) -> None:
     hub.fault("odd names/50% #1 é+&.bin", *["server_error"] * 8)
     with pytest.raises(Exception, match="failed 8 times in a row, the last time because of 'server_error'"):
@@ -150,6 +158,7 @@ def test_progress_is_logged_with_rate_and_time_left(
 ) -> None:
     with caplog.at_level(logging.INFO):
         download(output)
+    assert "6 files, 0.4 MB" in caplog.text
     assert "lab/texts, shard 1 of 1: 6 of 6 files, 0.4 of 0.4 MB" in caplog.text
     assert "MB/s, 0 s left" in caplog.text
 

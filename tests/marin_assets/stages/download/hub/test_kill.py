@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import threading
@@ -95,3 +96,31 @@ def test_parts_of_an_output_in_a_bucket_are_in_the_temporary_folder(
     assert arrived == hub.sent_bytes["a.bin"] > 100_000
     download(f"{gcs_prefix}/raw", range_bytes=10**6)
     assert hub.sent_bytes["a.bin"] == len(FILES["data/a.bin"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_twenty_kills_among_faults_cost_what_was_in_flight(hub: DatasetHub, output: Path) -> None:
+    draw = random.Random(11)
+    files = {f"data/{i:03}.bin": draw.randbytes(draw.randrange(1, 60_000)) for i in range(200)}
+    all_bytes, range_bytes = sum(map(len, files.values())), 20_000
+    hub.add(NAME, files)
+    for name in files:
+        hub.fault(name, *draw.sample(["cut", "hang_up", "server_error", "wrong_range", "expire"], draw.randrange(3)))
+    config = json.dumps(
+        {"output": str(output), "range_bytes": range_bytes, "ranges_in_flight": 4, "max_shard_files": 30}
+    )
+    kills = sorted(draw.randrange(all_bytes) for _ in range(20))
+    for kill_at in kills:
+        complete = set(files_of(output)) if output.exists() else set()
+        before = len(hub.requests)
+        process = subprocess.Popen([sys.executable, hub_downloads.__file__, config], stdout=subprocess.DEVNULL)
+        while sum(hub.sent_bytes.values()) < kill_at and process.poll() is None:
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        fetched = {path.partition("?")[0] for _, path, _ in hub.requests[before:]}
+        assert not [path for path in fetched if any(path.endswith(f"/{name}") for name in complete)]
+    download(output, range_bytes=range_bytes)
+    assert files_of(output) == files
+    assert sum(hub.sent_bytes.values()) <= 1.05 * all_bytes + len(kills) * 4 * range_bytes
