@@ -19,7 +19,7 @@ _STATUS = "the status and the lease beside each output; `marin status` shows the
 _SIMPLE = "SimpleTrainConfig: write `from marin_assets.stages.train.simple import SimpleTrainConfig`"
 _REQUIREMENTS = "a plain function as the fn of a Step, which states resources=, extras= and packages= itself"
 _VALIDATION = "validation_sets= of lm_data_config, or add_validation_sets_to_mixture, both of marin_assets.mixtures"
-_HUB_SPEC = "default_download(name, 'hf://datasets/<id>@<revision>/<glob>'), a step to pass as dataset="
+_HUB_SPEC = "default_download_hf(name, '<id>', '<revision>', globs=[…]), a step to pass as dataset="
 
 _DOWNLOAD = (
     "default_download_hf(name, '<id>', '<revision>', globs=[…]), which verifies each file, or "

@@ -71,6 +71,8 @@ class DatasetHub:
         self.token = "hf_reads"
         self.elsewhere = ""
         """Another hub, to which this one redirects everything."""
+        self.redirects: str | None = None
+        """Location of every answer."""
         self.next_pages_at = ""
         """Another host for the next pages of listings."""
         self.page_rows = 1000
@@ -158,6 +160,9 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
             parts = urlsplit(self.path)
             if server == "storage":
                 self.stored(parts.path, parse_qs(parts.query))
+                return
+            if hub.redirects is not None:
+                self.answer(302, None, {"Location": hub.redirects})
                 return
             if hub.elsewhere:
                 self.answer(307, None, {"Location": f"{hub.elsewhere}{self.path}"})

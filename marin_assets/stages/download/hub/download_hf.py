@@ -27,12 +27,13 @@ from marin_assets.stages.download.hub.listing import Choice, choose, list_files
 from marin_assets.stages.download.hub.repository import (
     COMMIT,
     HubConfigError,
+    HubError,
     HubFile,
     Repository,
     endpoint_of,
 )
 from marin_assets.stages.download.hub.source import Source, source_of
-from marin_assets.stages.download.hub.splits import CARD, EXPORT, export_files, split_files
+from marin_assets.stages.download.hub.splits import CARD, EXPORT, MOST_CARD_BYTES, export_files, split_files
 from marin_assets.stages.download.hub.tally import Tally
 from marin_assets.stages.download.hub.transfer import Transfer, mark_path, read_verified, remove_parts
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -197,6 +198,11 @@ def _chosen(source: Source, config: DownloadHfConfig, commit: str, tally: Tally,
         files = export_files(source, commit, config.config_name, config.split, allow_partial=config.allow_partial)
     elif config.config_name is not None or config.split is not None:
         card = next((file for file in list_files(source, commit, [CARD]) if file.path == CARD), None)
+        if card and card.size_bytes > MOST_CARD_BYTES:
+            raise HubError(
+                f"{CARD!r} of {source.repository} has {card.size_bytes} bytes, expected at most {MOST_CARD_BYTES}. "
+                "Choose files by globs."
+            )
         text = read_verified(source, commit, card, tally=tally, stop=stop).decode(errors="replace") if card else ""
         files = split_files(source, commit, text, config.config_name, config.split)
     else:

@@ -58,7 +58,7 @@ def choose(
     for file in files:
         if not included(file.path):
             continue
-        if any(part.startswith(".") and part.strip(".") for part in file.path.split("/")):
+        if any(part.startswith(".") and part not in (".", "..") for part in file.path.split("/")):
             left_out["hidden"] += 1
         elif excluded(file.path):
             left_out["excluded"] += 1

@@ -48,13 +48,23 @@ _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def stored_token() -> str | None:
-    """The token: HF_TOKEN, else the file of `hf auth login`; None if neither exists."""
-    if token := os.environ.get("HF_TOKEN", "").strip():
-        return token
+    """The token: HF_TOKEN, else the file of `hf auth login`; None if neither exists.
+
+    Raises HubError for one that a header cannot have, without its text.
+    """
+    token = os.environ.get("HF_TOKEN", "").strip()
+    file = _token_file()
+    if not token and file.is_file():
+        token = file.read_text(errors="replace").strip()
+    if not re.fullmatch(r"[!-~]*", token):
+        raise HubError(f"The token of HF_TOKEN or {str(file)!r} has a letter that no token has. Copy it again.")
+    return token or None
+
+
+def _token_file() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
-    file = Path(os.environ.get("HF_TOKEN_PATH") or f"{home}/token").expanduser()
-    return (file.read_text().strip() or None) if file.is_file() else None
+    return Path(os.environ.get("HF_TOKEN_PATH") or f"{home}/token").expanduser()
 
 
 class OnlineHub:
@@ -72,6 +82,8 @@ class OnlineHub:
         """Signed addresses by path."""
         self._session = requests.Session()
         self._session.auth = lambda request: request  # otherwise ~/.netrc replaces the header
+        # of a redirect that is not followed, requests reads the whole body and parses the address
+        self._session.get_redirect_target = lambda answer: None  # type: ignore[method-assign,assignment]
         self._session.cookies.set_policy(_no_cookies())
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, HTTPAdapter(pool_maxsize=connections))
@@ -149,9 +161,10 @@ class OnlineHub:
             is_hub = is_same_origin(self.repository.endpoint, url)
             answer = self._send(url, {"Range": span})
             try:
-                if is_hub:
+                if is_hub and answer.status_code < 400:
                     _check_pinned(answer, commit, file)
                 if answer.status_code in REDIRECTS:
+                    _drain(answer)
                     url = self._next(answer, url)
                     if not is_same_origin(self.repository.endpoint, url):
                         self._locations[file.path] = url
@@ -186,6 +199,7 @@ class OnlineHub:
         for _ in range(MOST_REDIRECTS):
             with self._send(url, {}) as answer:
                 if answer.status_code in REDIRECTS:
+                    _drain(answer)
                     url = self._next(answer, url)
                     continue
                 if answer.status_code != 200:
@@ -227,8 +241,13 @@ class OnlineHub:
         return answer
 
     def _next(self, answer: requests.Response, url: str) -> str:
-        following = urljoin(url, answer.headers.get("Location", ""))
-        if urlsplit(following).scheme not in ("http", "https") or following == url:
+        try:
+            following = urljoin(url, answer.headers.get("Location", ""))
+            parts = urlsplit(following)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port or a host that is none
+            is_address = False
+        if not is_address or following == url:
             raise Fault("wrong_answer", f"a redirect from {origin_of(url)!r} to no address")
         return following
 
@@ -273,6 +292,15 @@ def _checked_start(answer: requests.Response, file: HubFile, start: int, *, whol
     if answer.status_code == 200 and not whole:
         raise Fault("range_ignored", wait_s=0.0)
     return skip
+
+
+def _drain(answer: requests.Response) -> None:
+    """Read the short body of a redirect, so that its connection can be used again."""
+    size = 0
+    for block in _body(answer):
+        size += len(block)
+        if size > BLOCK_BYTES:
+            return
 
 
 def _body(answer: requests.Response) -> Iterator[bytes]:

@@ -19,6 +19,8 @@ from marin_assets.stages.download.hub.source import Source
 
 EXPORT = "refs/convert/parquet"
 CARD = "README.md"
+MOST_CARD_BYTES = 20 * 2**20
+"""Size limit of a README.md, which is read as a whole."""
 WORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),

@@ -194,7 +194,8 @@ class Transfer:
                     while block := part.read(BLOCK_BYTES):
                         target.write(block)
                         sha256.update(block)
-                        git.update(block)
+                        if file.sha256 is None:
+                            git.update(block)
             require_checksum(file, sha256.hexdigest(), git.hexdigest())
         mark = {"size": file.size_bytes, "sha256": sha256.hexdigest(), "oid": file.oid}
         write_json(mark_path(file, self._output_path), mark)

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from dataset_hub import DatasetHub
-from hub_downloads import FILES, download, files_of
+from hub_downloads import FILES, NAME, download, files_of
 
 from marin_assets.stages.download.hub import budget as budget_module
 from marin_assets.stages.download.hub.budget import WINDOW_S, Budget
 from marin_assets.stages.download.hub.repository import HubError
+from marin_resources.storage.control import control
+from marin_resources.storage.control.protocol import UnavailableError
 
 
 class Clock:
@@ -99,6 +101,34 @@ def test_a_download_waits_until_the_hub_has_requests_again(hub: DatasetHub, outp
     result = download(output)
     assert files_of(output) == FILES
     assert result["retries_limited"] == 1
+
+
+def test_workers_on_ray_share_one_budget(shared_ray: None, hub: DatasetHub, output: Path) -> None:
+    files = {f"{i:02}.bin": b"%d" % i * 999 for i in range(20)}
+    hub.add(NAME, files)
+    assert download(output, max_shard_files=2, max_requests_per_5_min=200)["requests"] == len(hub.requests)
+    assert files_of(output) == files
+    assert json.loads((output / ".hub/budget.json").read_text())["used"] == hub.count("hub") == 22
+
+
+def test_a_store_that_refuses_writes_now_and_then_is_no_fault(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, refusals = control.write, iter([True, True, False, True] + [False] * 9)
+
+    def busy(path: str, data: bytes, *, expected: str | None) -> str:
+        if next(refusals):
+            raise UnavailableError("429: too many writes.")
+        return write(path, data, expected=expected)
+
+    monkeypatch.setattr(control, "write", busy)
+    budget = budget_at(str(tmp_path), 100)
+    for _ in range(10):
+        budget.take()
+    assert len(clock.waits) == 3
+    refusals = iter([True] * 99)
+    with pytest.raises(UnavailableError, match="too many writes"):
+        budget.pause(1.0)
 
 
 def test_the_shards_of_a_download_share_one_budget(hub: DatasetHub, output: Path) -> None:

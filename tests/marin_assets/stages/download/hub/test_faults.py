@@ -163,6 +163,19 @@ def test_a_refusal_is_a_sentence_with_what_to_do(
         download(output, **fields)
 
 
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "http://[bad", "http://host:port/x", "http://:0/", ""])
+def test_a_redirect_to_no_address_is_not_followed(hub: DatasetHub, output: Path, address: str) -> None:
+    hub.redirects = address
+    with pytest.raises(HubError, match=r"because of 'wrong_answer': a redirect from 'http://127.* to no address"):
+        download(output)
+
+
+def test_redirects_in_a_circle_end(hub: DatasetHub, output: Path) -> None:
+    hub.redirects = "/round?again"
+    with pytest.raises(HubError, match="'wrong_answer'"):
+        download(output)
+
+
 def test_a_file_that_is_listed_and_missing_is_a_sentence(hub: DatasetHub, output: Path) -> None:
     row = {"type": "file", "path": "ghost.bin", "oid": "0" * 40, "size": 3}
     hub.repos[f"datasets/{NAME}"].rows.append(row)

@@ -45,6 +45,17 @@ def test_the_token_of_a_login_is_used(
     assert hub.tokens == SENT
 
 
+@pytest.mark.parametrize("token", ["hf_line\nnext", "hf_ünï", "hf_two words"])
+def test_a_token_that_is_none_is_a_sentence_without_it(
+    hub: DatasetHub, output: Path, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(HubError, match="has a letter that no token has") as refused:
+        download(output)
+    assert token not in str(refused.value)
+    assert not hub.requests
+
+
 def test_a_wrong_token_is_a_sentence_without_it(hub: DatasetHub, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     hub.repos[f"datasets/{NAME}"].is_gated = True
