@@ -24,6 +24,7 @@ def default_download_hf(
     allow_partial: bool = False,
     repo_type: str = "dataset",
     mirror: str | None = None,
+    max_requests_per_5_min: int = 3000,
     env: Sequence[str] = (),
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
@@ -32,9 +33,9 @@ def default_download_hf(
     """Return the step "raw/<name>", which downloads files of `dataset` ("owner/name") at `revision`, each verified.
 
     A branch or a tag is resolved when the step runs, and its commit is in the result; 40 digits pin the commit. `globs`
-    and `exclude`, or `config_name` and `split`, choose the files. All but `mirror` and `env` enter the version.
-    `mirror` is a folder or bucket with the hub's paths. A gated dataset needs env=("HF_TOKEN",), or a stored login.
-    With `partitions`, `revision` is the key: this_partition().
+    and `exclude`, or `config_name` and `split`, choose the files. They all enter the version; `mirror`, a folder
+    or bucket with the hub's paths, `max_requests_per_5_min` and `env` do not. A gated dataset needs env=("HF_TOKEN",),
+    or a stored login. With `partitions`, `revision` is the key: this_partition().
     """
     config = DownloadHfConfig(
         dataset=versioned(dataset),
@@ -47,6 +48,7 @@ def default_download_hf(
         parquet_export=versioned(parquet_export),
         allow_partial=versioned(allow_partial),
         mirror=mirror,
+        max_requests_per_5_min=max_requests_per_5_min,
     )
     return Step(
         name=f"raw/{name}",

@@ -154,6 +154,9 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
         def do_GET(self) -> None:
             hub.requests.append((server, unquote(self.path), self.headers.get("Range", "")))
             hub.tokens[server].add(self.headers.get("Authorization"))
@@ -230,12 +233,16 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
             if folder and not files:
                 self.refuse(404, "EntryNotFound")
                 return
-            if query["recursive"] == ["true"]:
+            names = [path[len(before) :] for path in files]
+            folders = {name[:at] for name in names for at, letter in enumerate(name) if letter == "/"}
+            if query["recursive"][0].lower() == "true":
                 rows = [entry(path, content) for path, content in sorted(files.items())] + repo.rows
             else:
-                folders = sorted({path[len(before) :].split("/")[0] for path in files if "/" in path[len(before) :]})
-                rows = [{"type": "directory", "oid": "0" * 40, "size": 0, "path": before + name} for name in folders]
-                rows += [entry(p, content) for p, content in sorted(files.items()) if "/" not in p[len(before) :]]
+                rows = [entry(p, content) for p, content in sorted(files.items()) if "/" not in p[len(before) :]]
+                folders = {name for name in folders if "/" not in name}
+            rows += [
+                {"type": "directory", "oid": "0" * 40, "size": 0, "path": before + name} for name in sorted(folders)
+            ]
             start = int(query.get("cursor", ["0"])[0])
             headers = {}
             if start + hub.page_rows < len(rows):
@@ -311,6 +318,8 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
             self.send(file, bytes(sent), fault)
 
         def send(self, file: str, sent: bytes, fault: str) -> None:
+            if self.command == "HEAD":
+                return
             hub.entered(1)
             try:
                 for start in range(0, len(sent), BLOCK_BYTES):
@@ -344,7 +353,8 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
             for name, text in {**(headers or {}), "Content-Length": str(len(content))}.items():
                 self.send_header(name, text)
             self.end_headers()
-            self.wfile.write(content)
+            if self.command != "HEAD":
+                self.wfile.write(content)
 
         def log_message(self, *args: object) -> None: ...
 

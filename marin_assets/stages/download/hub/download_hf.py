@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,7 @@ from marin_resources.storage.paths import join
 KINDS = ("huggingface",)
 
 CHECKSUMS = "checksums.json"
+_REVISION = re.compile(r"(?!\.{1,2}\Z)[^\s\x00-\x1f\x7f]{1,250}")
 log = logging.getLogger(__name__)
 
 
@@ -108,7 +110,7 @@ def download_hf(config: DownloadHfConfig) -> dict[str, Any]:
     left_out_hidden and left_out_excluded; sha256, the digest of all names and checksums. Raises HubConfigError and
     HubError; ShardError for a file that cannot be fetched.
     """
-    _require_numbers(config)
+    _require_usable(config)
     repository = Repository(
         id=config.dataset, kind=config.repo_type, endpoint=endpoint_of(config.endpoint), mirror=config.mirror
     )
@@ -149,10 +151,12 @@ def fetch_shard(shard: HubShard) -> dict[str, int]:
     return {"files": 0, "bytes": 0, **tally.counts()}
 
 
-def _require_numbers(config: DownloadHfConfig) -> None:
+def _require_usable(config: DownloadHfConfig) -> None:
     for name in ("max_requests_per_5_min", "ranges_in_flight", "range_bytes", "max_shard_files", "max_shard_bytes"):
         if getattr(config, name) < 1:
             raise HubConfigError(f"{name} is {getattr(config, name)!r}, expected a number above 0. Correct it.")
+    if not isinstance(config.revision, str) or not _REVISION.fullmatch(config.revision):
+        raise HubConfigError(f"The revision is {config.revision!r}, expected a branch, a tag or a commit. Correct it.")
     if config.parquet_export and config.repo_type != "dataset":
         raise HubConfigError("parquet_export is for a dataset, and repo_type is 'model'. Leave it out.")
     if config.parquet_export and config.revision not in ("main", EXPORT) and not COMMIT.fullmatch(config.revision):

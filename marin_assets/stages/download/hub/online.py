@@ -80,6 +80,8 @@ class OnlineHub:
         self._token = stored_token()
         self._locations: dict[str, str] = {}
         """Signed addresses by path."""
+        self._turns: dict[str, threading.Lock] = {}
+        """By path: one range of a file resolves it, the others use its address."""
         self._session = requests.Session()
         self._session.auth = lambda request: request  # otherwise ~/.netrc replaces the header
         # of a redirect that is not followed, requests reads the whole body and parses the address
@@ -116,7 +118,7 @@ class OnlineHub:
             return answer
 
         url: str | None = self._url(self.repository.tree_path(commit)) + (f"/{quote(folder)}" if folder else "")
-        url = f"{url}?recursive={str(recursive).lower()}&expand=false"
+        url = f"{url}?recursive={recursive}&expand=False"
         pages = set()
         while url:
             if url in pages or not is_same_origin(self.repository.endpoint, url):
@@ -158,16 +160,18 @@ class OnlineHub:
         first = self._url(quote(self.repository.file_path(commit, file.path)))
         url = self._locations.get(file.path, first)
         for _ in range(MOST_REDIRECTS):
+            answer = self._resolved(file, first, span) if url == first else self._send(url, {"Range": span})
+            if answer is None:
+                url = self._locations.get(file.path, first)
+                continue
             is_hub = is_same_origin(self.repository.endpoint, url)
-            answer = self._send(url, {"Range": span})
             try:
                 if is_hub and answer.status_code < 400:
                     _check_pinned(answer, commit, file)
                 if answer.status_code in REDIRECTS:
                     _drain(answer)
                     url = self._next(answer, url)
-                    if not is_same_origin(self.repository.endpoint, url):
-                        self._locations[file.path] = url
+                    self._keep_location(file, url)
                 elif answer.status_code in (200, 206):
                     yield answer
                     return
@@ -180,6 +184,24 @@ class OnlineHub:
             finally:
                 answer.close()
         raise Fault("wrong_answer", f"more than {MOST_REDIRECTS} redirects")
+
+    def _resolved(self, file: HubFile, first: str, span: str) -> requests.Response | None:
+        """The hub's answer for a file; None if another range of it has found its signed address just now."""
+        with self._turns.setdefault(file.path, threading.Lock()):
+            if file.path in self._locations:
+                return None
+            answer = self._send(first, {"Range": span})
+            if answer.status_code in REDIRECTS:
+                try:
+                    self._keep_location(file, self._next(answer, first))
+                except Fault:
+                    answer.close()
+                    raise
+            return answer
+
+    def _keep_location(self, file: HubFile, url: str) -> None:
+        if not is_same_origin(self.repository.endpoint, url):
+            self._locations[file.path] = url
 
     def _json(self, url: str, subject: str, parse: Callable[[Any], T]) -> tuple[T, str]:
         """The parsed answer, and the address of the next page, "" if it is the last. Raises HubError."""

@@ -54,6 +54,10 @@ class Repository:
             raise HubConfigError(f"The repo_type is {self.kind!r}, expected 'dataset' or 'model'. Correct it.")
         if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
             raise HubConfigError(f"The {self.kind} is {self.id!r}, expected 'owner/name' as on the hub. Correct it.")
+        if self.mirror is not None and self.mirror.startswith(("http://", "https://")):
+            raise HubConfigError(
+                "The mirror is an address of the web, expected a folder or a bucket. Pass another hub as endpoint."
+            )
         parts = urlsplit(self.endpoint)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise HubConfigError(

@@ -40,6 +40,7 @@ def test_a_file_comes_by_ranges_several_at_a_time(hub: DatasetHub, output: Path)
     ranges = {wanted for server, _, wanted in hub.requests if server == "storage"}
     assert ranges == {f"bytes={at}-{min(at + 50_000, 307_200) - 1}" for at in range(0, 307_200, 50_000)}
     assert files_of(output) == {"a.bin": FILES["data/a.bin"]}
+    assert hub.count("hub", "/resolve/") == 1
 
 
 def test_no_part_of_a_file_is_left(hub: DatasetHub, output: Path) -> None:
@@ -76,7 +77,7 @@ def test_globs_choose_files_and_list_their_folders_alone(hub: DatasetHub, output
     assert result["left_out_excluded"] == 1
     trees = [path.partition("/tree/")[2].partition("/")[2] for _, path, _ in hub.requests if "/tree/" in path]
     assert [tree.partition("?")[0] for tree in trees] == ["data", ""]
-    assert all("recursive=false" in path for _, path, _ in hub.requests if "/tree/" in path)
+    assert all("recursive=False" in path for _, path, _ in hub.requests if "/tree/" in path)
 
 
 def test_a_glob_in_a_folder_that_does_not_exist_matches_nothing(hub: DatasetHub, output: Path) -> None:
@@ -169,9 +170,12 @@ def test_progress_is_logged_with_rate_and_time_left(
         ({"dataset": "../lab"}, "The dataset is '../lab', expected 'owner/name' as on the hub"),
         ({"dataset": "a/b/c"}, "The dataset is 'a/b/c', expected 'owner/name'"),
         ({"repo_type": "space"}, "The repo_type is 'space', expected 'dataset' or 'model'"),
+        ({"revision": ".."}, r"The revision is '\.\.', expected a branch, a tag or a commit"),
+        ({"revision": None}, "The revision is None, expected a branch, a tag or a commit"),
         ({"range_bytes": 0}, "range_bytes is 0, expected a number above 0"),
         ({"endpoint": "ftp://hub"}, "The address of the hub is not an 'https://…'"),
         ({"endpoint": "https://me:secret@hub"}, "The address of the hub is not an 'https://…' without a password"),
+        ({"mirror": "https://host/hub"}, "The mirror is an address of the web, expected a folder or a bucket"),
         ({"include": ("a**b",)}, r"One of the globs \['a\*\*b'\] is not a glob"),
         ({"parquet_export": True, "revision": "v1"}, "The revision is 'v1', and the hub exports 'main' alone"),
     ],
