@@ -329,8 +329,11 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
                             self.close_connection = True
                             self.connection.shutdown(2)
                             return
-                        if fault == "trickle":
+                        if fault == "silent":
                             hub.closing.wait(20)
+                        if fault == "trickle":
+                            self.trickle(file, sent[start:])
+                            return
                         if (gate := hub.gate) is not None:
                             gate.wait(60)
                             if gate in hub.dropped:
@@ -343,6 +346,13 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
             finally:
                 hub.entered(-1)
+
+        def trickle(self, file: str, sent: bytes) -> None:
+            for at in range(len(sent)):
+                if hub.closing.wait(0.02):
+                    return
+                self.wfile.write(sent[at : at + 1])
+                hub.sent_bytes[file] += 1
 
         def refuse(self, status: int, code: str) -> None:
             self.answer(status, {"error": code}, {"X-Error-Code": code, "X-Error-Message": "No."})

@@ -130,12 +130,16 @@ def test_a_signed_address_that_expires_is_replaced(hub: DatasetHub, output: Path
     assert hub.count("storage") == 5 + 1  # the ranges, and the request that was refused
 
 
-def test_a_server_that_trickles_is_left(hub: DatasetHub, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(online, "STALL_S", 0.3)
-    hub.fault(LARGE, "trickle")
+@pytest.mark.parametrize("fault", ["trickle", "silent"])
+def test_a_server_that_sends_too_slowly_is_left(
+    hub: DatasetHub, output: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(online, "STALL_S", 1.0)
+    hub.fault(LARGE, fault)
     result = download(output)
     assert files_of(output) == FILES
-    assert result["retries_slow"] == 1
+    assert result["retries_slow"] >= 1
+    assert hub.sent_bytes[LARGE] < len(FILES[LARGE]) + 65536
 
 
 @pytest.mark.parametrize(
