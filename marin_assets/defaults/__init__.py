@@ -28,6 +28,7 @@ from marin_assets.defaults.evaluation import (
     default_perplexity,
 )
 from marin_assets.defaults.generation import default_generation
+from marin_assets.defaults.hub import default_download_hf
 from marin_assets.defaults.publish import default_upload
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
@@ -49,6 +50,7 @@ __all__ = [
     "default_datashop",
     "default_docstring_chats",
     "default_download",
+    "default_download_hf",
     "default_dpo",
     "default_eval",
     "default_generation",

@@ -222,7 +222,7 @@ def _input(argument: str, given: Step | InputName | str) -> Step | InputName:
         return InputName.hardcoded(given)
     raise ConfigError(
         f"default_tokenize got {argument}={given!r}, expected a step, a URL or an absolute path. A name of the Hugging "
-        f"Face hub is downloaded by a step: default_download('{argument}', 'hf://…'). A folder below the prefix is "
+        f"Face hub is downloaded by a step: default_download_hf('{argument}', …). A folder below the prefix is "
         f"InputName.hardcoded({given!r})."
     )
 

@@ -19,7 +19,12 @@ _STATUS = "the status and the lease beside each output; `marin status` shows the
 _SIMPLE = "SimpleTrainConfig: write `from marin_assets.stages.train.simple import SimpleTrainConfig`"
 _REQUIREMENTS = "a plain function as the fn of a Step, which states resources=, extras= and packages= itself"
 _VALIDATION = "validation_sets= of lm_data_config, or add_validation_sets_to_mixture, both of marin_assets.mixtures"
-_HUB_SPEC = "default_download(name, 'hf://datasets/<id>@<revision>/<glob>'), a step to pass as dataset="
+_HUB_SPEC = "default_download_hf(name, '<id>', '<revision>', globs=[…]), a step to pass as dataset="
+
+_DOWNLOAD = (
+    "default_download_hf(name, '<id>', '<revision>', globs=[…]), which verifies each file, or "
+    "source='hf://datasets/<id>@<revision>/<glob>'; both enter the version"
+)
 
 IMPORTS: Mapping[str, str] = {
     # the executor
@@ -174,9 +179,9 @@ ARGUMENTS: Mapping[str, Mapping[str, Argument]] = {
         "executor_info_base_path": _ON_THE_COMMAND_LINE,
     },
     "default_download": {
-        "hf_dataset_id": Argument(here="source='hf://datasets/<id>@<revision>/<glob>'"),
-        "revision": Argument(here="source='hf://datasets/<id>@<revision>/<glob>', which enters the version"),
-        "hf_urls_glob": Argument(here="source='hf://datasets/<id>@<revision>/<glob>'"),
+        "hf_dataset_id": Argument(here=_DOWNLOAD),
+        "revision": Argument(here=_DOWNLOAD),
+        "hf_urls_glob": Argument(here=_DOWNLOAD),
     },
     "default_tokenize": {
         "format": Argument(

@@ -162,7 +162,7 @@ def test_resources_of_marins_are_refused_and_its_forms_are_ours() -> None:
 def test_a_name_of_the_hub_is_refused_and_a_path_is_read() -> None:
     sentence = refused(default_tokenize, "stories", "roneneldan/TinyStories", "meta-llama/Llama-3.1-8B")
     assert "got dataset='roneneldan/TinyStories', expected a step, a URL or an absolute path" in sentence
-    assert "default_download('dataset', 'hf://…')" in sentence
+    assert "default_download_hf('dataset', …)" in sentence
     assert "tokenizer='meta-llama/Llama-3.1-8B'" in refused(default_tokenize, "a", TOKENS, "meta-llama/Llama-3.1-8B")
     by_text = default_tokenize("a", "gs://bucket/web", "/tokenizers/llama3")
     by_name = default_tokenize("a", InputName.hardcoded("gs://bucket/web"), InputName.hardcoded("/tokenizers/llama3"))

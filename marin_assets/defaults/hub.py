@@ -1,0 +1,66 @@
+"""Create the step that downloads from the Hugging Face hub."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_assets.stages.download.hub.download_hf import DownloadHfConfig, download_hf
+from marin_assets.step.expectation import Expectation
+from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.step import Step
+from marin_assets.step.values import PartitionName, versioned
+
+
+def default_download_hf(
+    name: str,
+    dataset: str,
+    revision: str = "main",
+    *,
+    globs: Sequence[str] | str = ("**",),
+    exclude: Sequence[str] | str = (),
+    config_name: str | None = None,
+    split: str | None = None,
+    parquet_export: bool = False,
+    allow_partial: bool = False,
+    repo_type: str = "dataset",
+    mirror: str | None = None,
+    max_requests_per_5_min: int = 3000,
+    env: Sequence[str] = (),
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
+) -> Step:
+    """Return the step "raw/<name>", which downloads files of `dataset` ("owner/name") at `revision`, each verified.
+
+    A branch or a tag is resolved when the step runs, and its commit is in the result; 40 digits pin the commit. `globs`
+    and `exclude`, or `config_name` and `split`, choose the files. They all enter the version; `mirror`, a folder
+    or bucket with the hub's paths, `max_requests_per_5_min` and `env` do not. A gated dataset needs env=("HF_TOKEN",),
+    or a stored login. With `partitions`, `revision` is the key: this_partition().
+    """
+    config = DownloadHfConfig(
+        dataset=versioned(dataset),
+        revision=revision if isinstance(revision, PartitionName) else versioned(revision),
+        repo_type=versioned(repo_type),
+        include=versioned(_globs(globs)),
+        exclude=versioned(_globs(exclude)),
+        config_name=versioned(config_name),
+        split=versioned(split),
+        parquet_export=versioned(parquet_export),
+        allow_partial=versioned(allow_partial),
+        mirror=mirror,
+        max_requests_per_5_min=max_requests_per_5_min,
+    )
+    return Step(
+        name=f"raw/{name}",
+        fn=download_hf,
+        config=config,
+        env=tuple(env),
+        resumable=True,
+        override_output_path=override_output_path,
+        expectations=expectations,
+        partitions=partitions,
+    )
+
+
+def _globs(globs: Sequence[str] | str) -> tuple[str, ...]:
+    return (globs,) if isinstance(globs, str) else tuple(globs)
