@@ -74,10 +74,14 @@ def read_file(path: str) -> dict[str, str]:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             fields = tomllib.load(file)
-            if os.path.basename(path) == PROJECT_FILE:
-                fields = fields["tool"]["marin"]
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError are of ValueError
         raise SettingError(f"The settings in {path!r} cannot be read ({error}). Correct the file.") from error
+    if os.path.basename(path) == PROJECT_FILE:
+        tools = fields.get("tool")
+        table = tools.get("marin") if isinstance(tools, dict) else None
+        if not isinstance(table, dict):
+            raise SettingError(f"{path!r} has no table [tool.marin] of settings. Add it, or name another file.")
+        fields = table
     values = {}
     for key, value in fields.items():
         setting = BY_KEY.get(key)

@@ -45,7 +45,7 @@ class Budget:
             self._held -= 1
 
     def pause(self, seconds: float) -> None:
-        """End the window: no worker sends a request for so long. Raises HubError if the download is stopped."""
+        """End the window: no worker sends a request for these seconds. Raises HubError if the download is stopped."""
         with self._lock:
             self._held = 0
             while not self._exhaust(time.time() + seconds):
@@ -94,7 +94,7 @@ class Budget:
     def _write(self, ends_s: float, used: int, generation: str | None) -> bool:
         """Whether it was written: other workers may have been first, or too many for the store.
 
-        Raises UnavailableError if the store refused so many times in a row.
+        Raises UnavailableError if the store refused STORE_TRIES times in a row.
         """
         state = {"ends_s": ends_s, "used": used, "writer": uuid.uuid4().hex}
         try:

@@ -37,7 +37,7 @@ T = TypeVar("T")
 BLOCK_BYTES = 2**20
 CONNECT_S = 30.0
 STALL_S = 30.0
-"""A connection that sends less than LEAST_BYTES_PER_S for so long is ended."""
+"""A connection that sends less than LEAST_BYTES_PER_S in this time is ended."""
 LEAST_BYTES_PER_S = 1000
 MOST_REDIRECTS = 6
 MOST_JSON_BYTES = 100 * 2**20

@@ -94,6 +94,22 @@ def test_a_mistake_in_the_settings_is_one_sentence(project: Path, old: str, new:
     assert sentence.format(project=project) in done.stderr
 
 
+def test_a_file_that_only_mentions_the_table_is_no_project(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("# settings would be in [tool.marin]\n[project]\nname = 'other'\n")
+    (tmp_path / "below/pyproject.toml").mkdir(parents=True)
+    done = command(tmp_path / "below", "marin_assets.cli", "list", "--names")
+    assert (done.returncode, done.stderr, "hello_world/data" in done.stdout) == (0, "", True)
+
+
+def test_a_table_within_a_text_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nreadme = """\n[tool.marin]\n"""\n')
+    done = command(tmp_path, "marin_assets.cli", "list")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"'{tmp_path}/pyproject.toml' has no table [tool.marin] of settings. Add it, or name another file.\n",
+    )
+
+
 @pytest.mark.parametrize("name", ["9lab", "-x.y", "é"])
 def test_a_name_that_no_package_can_have_is_one_sentence(tmp_path: Path, marin: Marin, name: str) -> None:
     code, out, err = marin("init", f"{tmp_path}/{name}")
