@@ -1,4 +1,4 @@
-"""Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in ROOMS.
+"""Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in PACKAGES.
 
 In:  Python files (docstrings, comments, names of variables) and Markdown pages outside of code blocks; for the words of
      WRONG also texts of errors, logs and `--help`.
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (
+PACKAGES = (
     ".ci",
     "README.md",
     "SECURITY.md",
@@ -145,7 +145,7 @@ def _variables(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    files = _files([Path(argument) for argument in arguments] or [ROOT / room for room in ROOMS])
+    files = _files([Path(argument) for argument in arguments] or [ROOT / package for package in PACKAGES])
     count = 0
     for file in files:
         for line, sentence in sorted({*places(file), *wrong_places(file)}):

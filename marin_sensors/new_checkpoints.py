@@ -28,14 +28,14 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
 from marin_resources.types.output import Output
-from marin_sensors.drops.completeness import Marked
-from marin_sensors.drops.memory import Memory
-from marin_sensors.drops.pattern import DROP, DropPattern
-from marin_sensors.drops.tick import Cursor, ListingError, Taken, Watch, look
+from marin_sensors.deliveries.completeness import Marked
+from marin_sensors.deliveries.memory import Memory
+from marin_sensors.deliveries.pattern import DELIVERY, DeliveryPattern
+from marin_sensors.deliveries.tick import Cursor, ListingError, Taken, Watch, look
 from marin_sensors.runs import lost_run_retries as lost
 from marin_sensors.runs import requests as run_requests
 
-EXPORTS = f"exports/{DROP}/*"
+EXPORTS = f"exports/{DELIVERY}/*"
 """Below the output of a training: see marin_assets/stages/train/exports.py."""
 COMPLETE = "_SUCCESS"
 RECHECK_S, BUDGET_S = 3600.0, 8.0
@@ -97,7 +97,7 @@ def new_checkpoints(
                 run_key=f"{name}: {output.version}/{taken.key}",
                 asset_selection=keys,
                 partition_key=taken.key,
-                tags={"marin/checkpoint": taken.drop, TRAINING: output.version, **lost.tags_of(name)},
+                tags={"marin/checkpoint": taken.delivery, TRAINING: output.version, **lost.tags_of(name)},
             )
 
         again = lost.request_again(context, name, partitions, keys, {TRAINING: output.version})
@@ -122,7 +122,7 @@ def _misfit(context: dg.SensorEvaluationContext, training: dg.AssetKey) -> str:
 
 def _watch(path: str, at_most: int) -> Watch:
     return Watch(
-        pattern=DropPattern(path),
+        pattern=DeliveryPattern(path),
         rule=Marked(COMPLETE),
         revises=False,
         at_most=at_most,

@@ -1,20 +1,20 @@
-"""A sensor on a place where raw data arrive in drops: each complete drop becomes a partition, and its runs.
+"""A sensor on a place where raw data arrive in deliveries: each complete delivery becomes a partition, and its runs.
 
-    from marin_sensors.drops.completeness import Marked
+    from marin_sensors.deliveries.completeness import Marked
     from marin_sensors.new_raw_data import new_raw_data
 
     crawls = new_raw_data(
         "crawls",
         "gs://crawls/{drop}/*.warc.gz",
-        partitions="drops",                      # dynamic("drops") of the steps
-        assets=["drops/raw", "drops/tokenized"],
+        partitions="deliveries",                 # dynamic("deliveries") of the steps
+        assets=["deliveries/raw", "deliveries/tokenized"],
         complete=Marked("_SUCCESS"),
     )
 
-Each drop is taken once, also if the daemon is killed at any moment: a run's key is that of its drop, and Dagster
-launches no key twice. A run that is lost, and that Dagster does not launch again, is requested again. What happens to a
-drop later (a file that is late, rewritten or gone) is an observation on the page of the first asset; with
-`on_change="revise"` the drop is taken again, as the partition "<drop>@2".
+Each delivery is taken once, also if the daemon is killed at any moment: a run's key is that of its delivery, and
+Dagster launches no key twice. A run that is lost, and that Dagster does not launch again, is requested again. What
+happens to a delivery later (a file that is late, rewritten or gone) is an observation on the page of the first asset;
+with `on_change="revise"` the delivery is taken again, as the partition "<delivery>@2".
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ import dagster as dg
 
 from marin_resources.configuration.settings import default_prefix, normalize_prefix
 from marin_resources.types.errors import MarinError
-from marin_sensors.drops.completeness import Completeness, Settled
-from marin_sensors.drops.memory import Memory
-from marin_sensors.drops.pattern import DropPattern
-from marin_sensors.drops.tick import Cursor, Taken, Watch, look
+from marin_sensors.deliveries.completeness import Completeness, Settled
+from marin_sensors.deliveries.memory import Memory
+from marin_sensors.deliveries.pattern import DeliveryPattern
+from marin_sensors.deliveries.tick import Cursor, Taken, Watch, look
 from marin_sensors.runs import lost_run_retries as lost
 from marin_sensors.runs import requests as run_requests
 from marin_sensors.runs.in_progress import SENSOR, in_progress
@@ -58,18 +58,19 @@ def new_raw_data(
     recheck_s: float = 3600,
     start: bool = False,
 ) -> dg.SensorDefinition:
-    """A sensor named `name` on the drops at `path`, which has `{drop}` in it: see `DropPattern`.
+    """A sensor named `name` on the deliveries at `path`, which has `{drop}` in it: see `DeliveryPattern`.
 
     path         "{prefix}/inbox/{drop}/*.gz" is a place under the prefix of the outputs
-    partitions   the name of the dynamic set of the assets: a drop's name is added to it
+    partitions   the name of the dynamic set of the assets: a delivery's name is added to it
     assets       keys of the assets that are materialized at the new partition
-    complete     when a drop is complete; by default when it has not changed for ten minutes
-    on_change    what happens if a drop changes after it was taken: "report", or "revise", which takes it again
+    complete     when a delivery is complete; by default when it has not changed for ten minutes
+    on_change    what happens if a delivery changes after it was taken: "report", or "revise", which takes it again
     every_s      seconds between two ticks
-    at_most      drops that one tick takes
-    runs         "each": a run for each drop. "together": one for all that a tick takes, and while that is in progress
-                 nothing is taken. For many small drops, as a run has a price of its own
-    recheck_s    seconds in which each drop that was taken is listed once, for changes
+    at_most      deliveries that one tick takes
+    runs         "each": a run for each delivery. "together": one for all that a tick takes, and while that is in
+    progress
+                 nothing is taken. For many small deliveries, as a run has a price of its own
+    recheck_s    seconds in which each delivery that was taken is listed once, for changes
     start        whether it runs without being switched on. Its runs cost what the assets cost
 
     Raises PatternError for a path without `{drop}`, ValueError for no asset and for another `on_change` or `runs`.
@@ -81,7 +82,7 @@ def new_raw_data(
         raise ValueError(f"The sensor {name!r} has runs={runs!r}, expected 'each' or 'together'.")
     rule = complete or Settled(SETTLING_S)
     watch = Watch(
-        pattern=DropPattern(path),
+        pattern=DeliveryPattern(path),
         rule=rule,
         revises=on_change == "revise",
         at_most=at_most,
@@ -94,7 +95,7 @@ def new_raw_data(
             run_key=f"{name}: {taken.key}",
             asset_selection=keys,
             partition_key=taken.key,
-            tags={"marin/drop": taken.drop, **lost.tags_of(name)},
+            tags={"marin/drop": taken.delivery, **lost.tags_of(name)},
         )
 
     @dg.sensor(
@@ -103,8 +104,8 @@ def new_raw_data(
         minimum_interval_seconds=every_s,
         default_status=dg.DefaultSensorStatus.RUNNING if start else dg.DefaultSensorStatus.STOPPED,
         description=(
-            f"Looks at {path}. A drop is complete {rule}. Then its name is added to the set {partitions!r}, and "
-            f"{', '.join(assets)} are materialized for it. A drop that changes later is "
+            f"Looks at {path}. A delivery is complete {rule}. Then its name is added to the set {partitions!r}, and "
+            f"{', '.join(assets)} are materialized for it. A delivery that changes later is "
             f"{'taken again' if watch.revises else 'reported'}."
         ),
     )
@@ -132,11 +133,11 @@ def new_raw_data(
     return sensor
 
 
-def _placed(pattern: DropPattern) -> DropPattern:
+def _placed(pattern: DeliveryPattern) -> DeliveryPattern:
     """The pattern with the prefix of this deployment in it. Raises SettingError and PatternError."""
     if not pattern.path.startswith(PREFIX):
         return pattern
-    return DropPattern(normalize_prefix(default_prefix()).rstrip("/") + pattern.path.removeprefix(PREFIX))
+    return DeliveryPattern(normalize_prefix(default_prefix()).rstrip("/") + pattern.path.removeprefix(PREFIX))
 
 
 def _runs_together(
@@ -145,8 +146,8 @@ def _runs_together(
     """A run for each range of what was taken; several if the set had some of the keys before, or a run takes fewer."""
     assert context.repository_def is not None
     existing = context.instance.get_dynamic_partitions(partitions)
-    partition_keys = list(dict.fromkeys([*existing, *(drop.key for drop in taken)]))
-    taken_keys = {drop.key for drop in taken}
+    partition_keys = list(dict.fromkeys([*existing, *(delivery.key for delivery in taken)]))
+    taken_keys = {delivery.key for delivery in taken}
     backwards = {key: tuple(keys) for key in reversed(partition_keys) if key in taken_keys}
     for chunk, _ in reversed(list(ranges_of(context.repository_def.asset_graph, partition_keys, backwards))):
         yield dg.RunRequest(

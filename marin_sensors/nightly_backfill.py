@@ -3,7 +3,7 @@
     from marin_sensors.nightly_backfill import nightly_backfill
 
     nightly = nightly_backfill(
-        "nightly", ["drops/raw", "drops/judged"], cron="0 2 * * *", cap=200, cap_per_pool={"gpu_H100": 20}
+        "nightly", ["deliveries/raw", "deliveries/filtered"], cron="0 2 * * *", cap=200, cap_per_pool={"gpu_H100": 20}
     )
 
 It looks at the store, not at Dagster's history: a partition is requested if its output at the step's present version is
@@ -70,7 +70,7 @@ def nightly_backfill(
 ) -> dg.ScheduleDefinition:
     """A schedule named `name` that materializes the missing partitions of assets that have one set of partitions.
 
-    assets         keys of the assets, such as "drops/tokenized"
+    assets         keys of the assets, such as "deliveries/tokenized"
     cron           when: "0 2 * * *" is every night at two, in the time zone
     cap            partitions of one night at most
     cap_per_pool   likewise, of those with an asset of a pool: "gpu_H100" is that of gpu("H100"), "tpu_v5p_32" that
@@ -79,7 +79,9 @@ def nightly_backfill(
     start          whether it runs without being switched on. Its runs cost what the assets cost
     """
     if not assets or isinstance(assets, str):
-        raise ValueError(f"The schedule {name!r} has assets={assets!r}, expected a list of asset keys: ['drops/raw'].")
+        raise ValueError(
+            f"The schedule {name!r} has assets={assets!r}, expected a list of asset keys: ['deliveries/raw']."
+        )
     keys = [dg.AssetKey(asset.split("/")) for asset in assets]
 
     @dg.schedule(

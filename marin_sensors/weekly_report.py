@@ -1,4 +1,4 @@
-"""An asset that reports the runs of a week, their costs, and outdated assets; and the schedule that materializes it.
+"""An asset that reports the runs of a week, their costs, and unsynced assets; and the schedule that materializes it.
 
     from marin_sensors.weekly_report import weekly_report
 
@@ -60,7 +60,7 @@ def weekly_report(
         name=name,
         group_name=GROUP,
         kinds={"html"},
-        description=f"What ran in {days:g} days, what it cost, and what is outdated. It is no step.",
+        description=f"What ran in {days:g} days, what it cost, and what is unsynced. It is no step.",
     )
     async def asset(context: dg.AssetExecutionContext, config: WeeklyReportConfig) -> dg.MaterializeResult:
         until = _time(config.until, zone)

@@ -86,8 +86,8 @@ def _stage_jobs(graph: Graph) -> dict[str, list[Node]]:
 def jobs_of(name: str, nodes: Iterable[Node]) -> dict[str, list[Node]]:
     """The jobs of an experiment, by name: one, or several if its steps have different sets of partitions.
 
-    A job of Dagster's has one set. Then the job `name` has the steps without partitions, and `name__drops` those of
-    dynamic("drops").
+    A job of Dagster's has one set. Then the job `name` has the steps without partitions, and `name__deliveries` those
+    of dynamic("deliveries").
     """
     by_set: dict[Partitions | None, list[Node]] = {}
     for node in nodes:

@@ -1,7 +1,7 @@
 """The tags by which Dagster compares a materialization with its code and its inputs.
 
 Dagster writes them for what an asset returns. An event that is logged or reported otherwise needs them too: without the
-tags of an input, Dagster takes the input for a new dependency, and the output for outdated.
+tags of an input, Dagster takes the input for a new dependency, and the output for unsynced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """The command `marin`: `verbs/` has a file for each verb, `render/` what several files print.
 
-May import `marin_assets.run`, the rooms below it, and `marin_resources`; nothing imports it.
+May import `marin_assets.run`, the packages below it, and `marin_resources`; nothing imports it.
 """

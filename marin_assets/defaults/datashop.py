@@ -1,4 +1,4 @@
-"""Create the steps that filter a corpus by a model's judgement of a sample (Marin's datashop)."""
+"""Create the steps that filter a corpus by a model's scores of a sample (Marin's datashop)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from marin_assets.defaults.generation import default_generation
 from marin_assets.inference.engine import Engine
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.generate.label_by_answers import NEGATIVE, POSITIVE, LabelByAnswersConfig, label_by_answers
-from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
+from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.step.argument_check import checks_arguments
@@ -20,23 +20,23 @@ from marin_resources.hardware.resources import Resources
 
 @dataclass(frozen=True, kw_only=True)
 class Datashop:
-    """The steps of a filter by a model's judgement, in their order."""
+    """The steps of a filter by a model's scores, in their order."""
 
     sample: Step
-    """The documents that the model judges."""
+    """The documents that the model scores."""
     answers: Step
     labels: Step
     classifier: Step
     """The classifier; the result has its agreement with the model on held-out documents: accuracy, accuracy_lower95,
     …_upper95."""
-    judged: Step
+    scored: Step
     """Attributes of the whole corpus."""
     kept: Step
     """The documents of the corpus that the classifier keeps."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        return (self.sample, self.answers, self.labels, self.classifier, self.judged, self.kept)
+        return (self.sample, self.answers, self.labels, self.classifier, self.scored, self.kept)
 
 
 @checks_arguments("engine")
@@ -62,7 +62,7 @@ def default_datashop(
     resources: Resources | None = None,
 ) -> Datashop:
     """Return the steps that filter a corpus by a rubric: a model scores a sample of it, a classifier learns from that,
-    and judges all of it.
+    and scores all of it.
 
     `prompt` is a template with {text} that requests a score between those of `scores`, which `pattern` finds in the
     answer. Documents with a score of at least `positive_from` are positive. Of the corpus, the documents with a
@@ -106,10 +106,10 @@ def default_datashop(
         resumable=True,
         expectations=expectations,
     )
-    judged = Step(
+    scored = Step(
         name=f"attributes/{name}/datashop",
-        fn=judge_quality,
-        config=JudgeQualityConfig(
+        fn=score_quality,
+        config=ScoreQualityConfig(
             documents_path=output_path_of(corpus),
             model_path=output_path_of(classifier),
             label=versioned(POSITIVE),
@@ -124,9 +124,9 @@ def default_datashop(
         fn=consolidate,
         config=ConsolidateConfig(
             documents_path=output_path_of(corpus),
-            attributes=[Applied(name="datashop", path=output_path_of(judged))],
+            attributes=[Applied(name="datashop", path=output_path_of(scored))],
         ),
         extras=("curate",),
         resumable=True,
     )
-    return Datashop(sample=sampled, answers=answers, labels=labels, classifier=classifier, judged=judged, kept=kept)
+    return Datashop(sample=sampled, answers=answers, labels=labels, classifier=classifier, scored=scored, kept=kept)

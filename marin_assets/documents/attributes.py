@@ -1,4 +1,4 @@
-"""Attributes: one verdict for each document, in files beside the documents. The documents do not change.
+"""Attributes: one decision for each document, in files beside the documents. The documents do not change.
 
     {"id": "...", "keep": false, "reason": "too_short", "value": 49.0}
 
@@ -26,7 +26,7 @@ C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """Keep or reject one document."""
 
     keep: bool
@@ -38,17 +38,17 @@ class Verdict:
     """Spans [start, end) of characters to cut out of a kept document."""
 
 
-KEPT = Verdict(keep=True)
+KEPT = Decision(keep=True)
 
-Judge = Callable[[Document], Verdict]
+DecisionRule = Callable[[Document], Decision]
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeShardConfig:
-    """The config of `judge_shard`."""
+class DecideShardConfig:
+    """The config of `decide_shard`."""
 
-    judge_of: str
-    """Reference to the function that builds the judge, as "module:name"."""
+    decision_rule_of: str
+    """Reference to the function that builds the decision rule, as "module:name"."""
     config: Any
     """The argument of that function."""
 
@@ -56,74 +56,74 @@ class JudgeShardConfig:
 def write_attributes(
     documents_path: str,
     output_path: str,
-    judge_of: Callable[[C], Judge],
+    decision_rule_of: Callable[[C], DecisionRule],
     config: C,
     *,
     resources: Resources | None = None,
 ) -> Counts:
-    """Judge every document below `documents_path`; write attributes below `output_path`.
+    """Decide about every document below `documents_path`; write attributes below `output_path`.
 
-    `judge_of(config)` is called once for each group of shards, on the worker, where it may load a model. It must be a
-    function at the top level of a module, and `config` a frozen dataclass. Returns documents, kept, rejected, each
-    rejected_<reason>; if any document was cut, documents_cut and characters_cut; and ignored_files, if any exist.
-    Raises ShardError if a judge fails.
+    `decision_rule_of(config)` is called once for each group of shards, on the worker, where it may load a model. It
+    must be a function at the top level of a module, and `config` a frozen dataclass. Returns documents, kept,
+    rejected, each rejected_<reason>; if any document was cut, documents_cut and characters_cut; and ignored_files, if
+    any exist. Raises ShardError if a rule fails.
     """
-    judge_config = JudgeShardConfig(judge_of=reference_to(judge_of), config=config)
+    shard_config = DecideShardConfig(decision_rule_of=reference_to(decision_rule_of), config=config)
     documents = document_files(documents_path)
-    shards = document_shards(documents, output_path, judge_config)
-    counts = map_shards(judge_shard, shards, output_path=output_path, resources=resources)
+    shards = document_shards(documents, output_path, shard_config)
+    counts = map_shards(decide_shard, shards, output_path=output_path, resources=resources)
     return {**counts, **documents.counts}
 
 
-def judge_shard(shard: FileShard) -> Counts:
-    judge: Judge = load(shard.config.judge_of)(shard.config.config)
+def decide_shard(shard: FileShard) -> Counts:
+    decide: DecisionRule = load(shard.config.decision_rule_of)(shard.config.config)
     counts: Counter[str] = Counter(documents=0, kept=0, rejected=0)
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
-        write_verdicts(target, ((d.id, judge(d)) for d in read_documents(file.path)), counts)
+        write_decisions(target, ((d.id, decide(d)) for d in read_documents(file.path)), counts)
     return dict(counts)
 
 
-def write_verdicts(
-    path: str, verdicts: Iterable[tuple[str, Verdict]], counts: Counter[str], *, replace: bool = False
+def write_decisions(
+    path: str, decisions: Iterable[tuple[str, Decision]], counts: Counter[str], *, replace: bool = False
 ) -> None:
-    """Write one shard of attributes from (id, verdict) pairs in the documents' order. Add them to `counts`."""
-    write_rows(path, (_row(id, _counted(verdict, counts)) for id, verdict in verdicts), replace=replace)
+    """Write one shard of attributes from (id, decision) pairs in the documents' order. Add them to `counts`."""
+    write_rows(path, (_row(id, _counted(decision, counts)) for id, decision in decisions), replace=replace)
 
 
-def read_attributes(path: str) -> Iterator[tuple[str, Verdict]]:
-    """Yield (id, verdict) of one shard of attributes, in order. Raises DocumentError for any other line."""
+def read_attributes(path: str) -> Iterator[tuple[str, Decision]]:
+    """Yield (id, decision) of one shard of attributes, in order. Raises DocumentError for any other line."""
     for number, row in read_rows(path):
-        if isinstance(row, BadRow) or not _is_verdict(row):
+        if isinstance(row, BadRow) or not _is_decision(row):
             detail = row.detail if isinstance(row, BadRow) else f"{row!r:.120}"
             raise DocumentError(
                 f"{path!r} line {number} is not an attribute ({detail}). Expected 'id', 'keep', 'reason', 'value' and, "
                 "for parts to cut out, 'cut' with spans [start, end); compute the attributes again."
             )
         cut = tuple((start, end) for start, end in row.get("cut") or ())
-        yield row["id"], Verdict(keep=row["keep"], reason=row["reason"], value=row["value"], cut=cut)
+        yield row["id"], Decision(keep=row["keep"], reason=row["reason"], value=row["value"], cut=cut)
 
 
-def _counted(verdict: Verdict, counts: Counter[str]) -> Verdict:
+def _counted(decision: Decision, counts: Counter[str]) -> Decision:
     counts["documents"] += 1
-    if verdict.keep:
+    if decision.keep:
         counts["kept"] += 1
-        if verdict.cut:
+        if decision.cut:
             counts["documents_cut"] += 1
-            counts["characters_cut"] += sum(end - start for start, end in verdict.cut)
-        return verdict
-    if not verdict.reason:
-        raise ValueError(f"A document is rejected without a reason: {verdict!r}. Set a reason, which counts it.")
+            counts["characters_cut"] += sum(end - start for start, end in decision.cut)
+        return decision
+    if not decision.reason:
+        raise ValueError(f"A document is rejected without a reason: {decision!r}. Set a reason, which counts it.")
     counts["rejected"] += 1
-    counts[f"rejected_{verdict.reason}"] += 1
-    return verdict
+    counts[f"rejected_{decision.reason}"] += 1
+    return decision
 
 
-def _row(id: str, verdict: Verdict) -> dict[str, Any]:
-    row = {"id": id, "keep": verdict.keep, "reason": verdict.reason, "value": verdict.value}
-    return {**row, "cut": [list(span) for span in verdict.cut]} if verdict.cut else row
+def _row(id: str, decision: Decision) -> dict[str, Any]:
+    row = {"id": id, "keep": decision.keep, "reason": decision.reason, "value": decision.value}
+    return {**row, "cut": [list(span) for span in decision.cut]} if decision.cut else row
 
 
-def _is_verdict(row: Mapping[str, Any]) -> bool:
+def _is_decision(row: Mapping[str, Any]) -> bool:
     plain = isinstance(row.get("id"), str) and isinstance(row.get("keep"), bool) and isinstance(row.get("reason"), str)
     return plain and "value" in row and _is_number(row["value"]) and _are_spans(row.get("cut") or ())
 

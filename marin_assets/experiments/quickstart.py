@@ -18,17 +18,17 @@ from marin_assets import Expectation, Step, executor_main, expect, output_path_o
 from marin_assets.defaults import default_eval, default_tokenize, default_train
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.decontaminate.find_contamination import FindContaminationConfig, find_contamination
+from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
-from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
 from marin_assets.stages.evaluate.generate_text import GenerateTextConfig, generate_text
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
 from marin_assets.stages.filter.registry import named
-from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
 from marin_assets.stages.quality.label_pydoc import LabelPydocConfig, label_pydoc
+from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
@@ -133,7 +133,7 @@ def document_steps(name: str, size: Scale) -> dict[str, Step]:
 
 
 def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[str, Step]:
-    """Return the steps that judge and consolidate documents, and remove those with questions of the evaluation."""
+    """Return the steps that filter and consolidate documents, and remove those with questions of the evaluation."""
     exact = attributes(name, "exact_duplicates", exact_duplicates, ExactDuplicatesConfig, documents)
     clusters = Step(
         name=f"clusters/{name}",
@@ -145,8 +145,8 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
     near = attributes(
         name,
         "near_duplicates",
-        judge_near_duplicates,
-        JudgeNearDuplicatesConfig,
+        decide_near_duplicates,
+        DecideNearDuplicatesConfig,
         documents,
         clusters_path=output_path_of(clusters),
         keep=versioned("longest"),
@@ -181,8 +181,8 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
     quality = attributes(
         name,
         "quality",
-        judge_quality,
-        JudgeQualityConfig,
+        score_quality,
+        ScoreQualityConfig,
         documents,
         model_path=output_path_of(classifier),
         at_least=versioned(AT_LEAST_PROSE),
@@ -234,7 +234,7 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
 def attributes(
     name: str, kind: str, fn: Any, config: Any, documents: Step, expectations: Sequence[Expectation] = (), **fields: Any
 ) -> Step:
-    """Return a step that judges documents."""
+    """Return a step that decides about documents."""
     return Step(
         name=f"attributes/{name}/{kind}",
         fn=fn,

@@ -89,7 +89,7 @@ class ModelServer:
         self._stop()
 
     @property
-    def keeper(self) -> ManagedProcess:
+    def supervisor(self) -> ManagedProcess:
         """The process of the server, as it runs now."""
         assert self._process is not None
         return self._process
@@ -102,7 +102,7 @@ class ModelServer:
         """
         for tried in range(1, TRIES + 1):
             with self._changing:  # while a server is started, none accepts requests
-                process, url = self.keeper, self.url
+                process, url = self.supervisor, self.url
             answer, broken = self._send(f"{url}{path}", {"model": self.name, **body}, process)
             if answer is not None and answer.ok:
                 self._deaths = 0

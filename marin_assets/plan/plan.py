@@ -11,7 +11,7 @@ from marin_assets.plan.estimates import Expected
 from marin_assets.plan.reasons.causes import Why
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift, describe
-from marin_resources.ray_tpu.requirements import Lacks
+from marin_resources.ray_tpu.requirements import MissingByStep
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.control_files import Damage
 from marin_resources.types.output import Match, Observed, Output, Status, describe_adopted
@@ -50,7 +50,7 @@ class Kind(enum.StrEnum):
     DAMAGED = "damaged"
     INPUT_BLOCKED = "input blocked"
     INPUT_MISSING = "input missing"
-    LACKS = "lacks"
+    MISSING_REQUIREMENT = "lacks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Planned:
     """One sentence about a control file of the output that cannot be used."""
     made_from: str = ""
     """A phrase if a step that runs reads an adopted output."""
-    lacks: bool = False
+    missing_requirements: bool = False
     """Whether the step lacks something that it requires of its machine."""
     site: Site | None = None
     """The cluster of a fleet that would compute it."""
@@ -135,23 +135,25 @@ def plan(
     return planned
 
 
-def refuse(planned: Iterable[Planned], lacks: Lacks) -> list[Planned]:
+def refuse(planned: Iterable[Planned], missing_by_step: MissingByStep) -> list[Planned]:
     """The plan with all missing requirements of its steps, by step name: such a step is blocked, and so are its
     readers. One that is not certain is part of the reason and blocks nothing."""
     refused: set[Output] = set()
     checked = []
     for item in planned:
-        missing = lacks.get(item.node.name, ()) if item.action is Action.RUN else ()
-        reason = "\n".join(lack.phrase for lack in missing)  # some end with a command
-        blocks = any(lack.certain for lack in missing)
+        missing = missing_by_step.get(item.node.name, ()) if item.action is Action.RUN else ()
+        reason = "\n".join(requirement.phrase for requirement in missing)  # some end with a command
+        blocks = any(requirement.certain for requirement in missing)
         needs = next((label for label, output in item.node.inputs.items() if output in refused), None)
         if missing and not blocks:
             item = dataclasses.replace(item, reason=f"{item.reason}; {reason}")
         elif blocks or (item.action is Action.RUN and needs is not None):
             refused.add(item.node.output)
             reason = reason or f"needs {needs!r}, which is blocked"
-            kind = Kind.LACKS if blocks else Kind.INPUT_BLOCKED
-            item = dataclasses.replace(item, action=Action.BLOCKED, kind=kind, reason=reason, lacks=blocks)
+            kind = Kind.MISSING_REQUIREMENT if blocks else Kind.INPUT_BLOCKED
+            item = dataclasses.replace(
+                item, action=Action.BLOCKED, kind=kind, reason=reason, missing_requirements=blocks
+            )
         checked.append(item)
     return checked
 

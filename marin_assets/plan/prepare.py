@@ -18,7 +18,7 @@ from marin_assets.plan.plan import Action, Kind, Planned, plan, refuse
 from marin_assets.plan.reasons.causes import Causes, describe_causes
 from marin_assets.plan.record_facts.facts import manifest_digest
 from marin_assets.plan.record_facts.node_drift import DriftNow
-from marin_assets.plan.requirements import lacks_of
+from marin_assets.plan.requirements import missing_requirements_of
 from marin_assets.plan.sites.choice import with_sites
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift
@@ -54,7 +54,9 @@ def prepare_plan(
         graph, store, nodes, complete, forced=forced, rerun_failed=rerun_failed, exact_up_to=exact_up_to
     )
     planned = with_reasons(planned, complete)
-    planned = refuse(planned, lacks_of((item.node for item in planned if item.action is Action.RUN), store.prefix))
+    planned = refuse(
+        planned, missing_requirements_of((item.node for item in planned if item.action is Action.RUN), store.prefix)
+    )
     fleet = fleet_from_env(None, store.prefix)
     return planned if fleet is None else with_sites(planned, graph, store, fleet)
 

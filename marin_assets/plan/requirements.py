@@ -12,7 +12,7 @@ from marin_resources.ray_tpu.backend import Backend, missing_requirements
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.ray_tpu.environment.extras import met_here
-from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements, lacks_together
+from marin_resources.ray_tpu.requirements import MissingByStep, MissingRequirement, Requirements, merge_missing
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def requirements_of(node: Node) -> Requirements:
     )
 
 
-def lacks_of(nodes: Iterable[Node], prefix: str) -> Lacks:
+def missing_requirements_of(nodes: Iterable[Node], prefix: str) -> MissingByStep:
     """All missing requirements of the nodes, all of which are to be computed, where they would run now; by step name.
     `prefix`: that of their outputs.
 
@@ -37,7 +37,7 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> Lacks:
     """
     by_step = {node.name: node for node in nodes}  # of all partitions of a step, one
     on_cluster = is_on_cluster(None)
-    missing = {} if on_cluster else _engine_lacks(by_step)
+    missing = {} if on_cluster else _missing_engines(by_step)
     required = [requirements for requirements in map(requirements_of, by_step.values()) if not requirements.plain]
     if not on_cluster:
         required = [requirements for requirements in required if not met_here(requirements)]
@@ -45,21 +45,23 @@ def lacks_of(nodes: Iterable[Node], prefix: str) -> Lacks:
         return missing
     backend = _backend(prefix) if on_cluster else _local_backend()
     try:
-        return lacks_together(missing_requirements(backend, required, lambda names: ()), missing)
+        return merge_missing(missing_requirements(backend, required, lambda names: ()), missing)
     finally:
         backend.shutdown()
 
 
-def _engine_lacks(by_step: Mapping[str, Node]) -> Lacks:
+def _missing_engines(by_step: Mapping[str, Node]) -> MissingByStep:
     """The steps whose models run on an engine that this machine does not have. A cluster's workers check themselves."""
     engines = {name: getattr(node.step.config, "engine", None) for name, node in by_step.items()}
     requested = {name: unwrap_versioned_value(engine) for name, engine in engines.items() if isinstance(engine, Engine)}
     kinds = {engine.kind: engine for engine in requested.values()}  # a look starts a Python
-    lacking = {kind: lack for kind, engine in kinds.items() if (lack := _engine_lack(engine)) is not None}
+    lacking = {
+        kind: requirement for kind, engine in kinds.items() if (requirement := _missing_engine(engine)) is not None
+    }
     return {name: (lacking[engine.kind],) for name, engine in requested.items() if engine.kind in lacking}
 
 
-def _engine_lack(engine: Engine) -> MissingRequirement | None:
+def _missing_engine(engine: Engine) -> MissingRequirement | None:
     try:
         check_engine(engine)
     except EngineError as error:

@@ -127,7 +127,7 @@ def selected_nodes(graph: Graph, options: argparse.Namespace) -> list[Node]:
 
 def exit_code_of(planned: Sequence[Planned]) -> int:
     """Exit code of a command that prints a plan: 1 if a control file is damaged, or a step lacks a requirement."""
-    return 1 if any(item.damage or item.lacks for item in planned) else 0
+    return 1 if any(item.damage or item.missing_requirements for item in planned) else 0
 
 
 def plan_or_materialize(

@@ -35,8 +35,8 @@ else:
 T = TypeVar("T")
 KEY = "{partition}"
 """In a form: stands for the key of the partition."""
-DROP = "{drop}"
-"""In a form: stands for the drop of raw data that the key names; of its revision "2026-01@2", "2026-01"."""
+DELIVERY = "{drop}"
+"""In a form: stands for the delivery of raw data that the key names; of its revision "2026-01@2", "2026-01"."""
 PREFIX = "{prefix}"
 """At the beginning of a form: stands for the prefix of the outputs. It enters the version as this text."""
 
@@ -245,13 +245,14 @@ def this_partition(dimension: str | None = None, *, form: str = KEY, is_glob: bo
     """The key of the partition that is computed; for a product, of the named dimension, or both as Dagster has them.
 
     `form` is a text around the key, such as "s3://crawls/{partition}/wet", or "{prefix}/inbox/{partition}" for a place
-    under the prefix. With {drop} in place of {partition}, a later revision of a drop, "2026-01@2", is read where the
-    drop is. The form enters the version, the prefix does not. With `is_glob`, the letters `*?[` of a key are escaped,
-    as the function expands the text as a glob. Raises ConfigError.
+    under the prefix. With {drop} in place of {partition}, a later revision of a delivery, "2026-01@2", is read where
+    the delivery is. The form enters the version, the prefix does not. With `is_glob`, the letters `*?[` of a key are
+    escaped, as the function expands the text as a glob. Raises ConfigError.
     """
-    if not isinstance(form, str) or (KEY not in form and DROP not in form):
+    if not isinstance(form, str) or (KEY not in form and DELIVERY not in form):
         raise ConfigError(
-            f"this_partition(form={form!r}) has no {KEY} in it, expected one, such as 'drops/{KEY}', or {DROP}."
+            f"this_partition(form={form!r}) has no {KEY} in it, expected one, such as 'deliveries/{KEY}', or "
+            f"{DELIVERY}."
         )
     if PREFIX in form.removeprefix(f"{PREFIX}/"):
         raise ConfigError(

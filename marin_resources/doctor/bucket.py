@@ -30,10 +30,10 @@ def look() -> Iterator[Finding]:
             SUBJECT, f"The rules of {name!r} cannot be read ({why}). Ask its owner whether any deletes objects."
         )
         return
-    yield from judge(bucket, key)
+    yield from assess(bucket, key)
 
 
-def judge(bucket: Bucket, key: str) -> Iterator[Finding]:
+def assess(bucket: Bucket, key: str) -> Iterator[Finding]:
     """The findings about a bucket's rules, for the prefix at `key` in it."""
     findings = [
         *(finding for rule in bucket.rules if (finding := _of_rule(bucket.name, rule, key))),

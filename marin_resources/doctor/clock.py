@@ -38,7 +38,7 @@ def look() -> Iterator[Finding]:
         yield from _compared("the cluster", partial(_http_time_s, cluster.address))
 
 
-def judge(owner: str, skew_s: float) -> Finding:
+def assess(owner: str, skew_s: float) -> Finding:
     """The finding for `skew_s`, by which this machine's clock is ahead of another's; below 0: behind."""
     if abs(skew_s) <= MAX_SKEW_S:
         return ok(SUBJECT, f"{owner}'s differs from this machine's by less than {max(RESOLUTION_S, abs(skew_s)):.0f} s")
@@ -62,7 +62,7 @@ def _compared(owner: str, its_time_s: Callable[[], float | None]) -> Iterator[Fi
         yield warning(SUBJECT, f"That of {owner} is not known ({why}). Look again when {owner} answers.")
         return
     if theirs_s is not None:
-        yield judge(owner, ours_s - theirs_s)
+        yield assess(owner, ours_s - theirs_s)
 
 
 def _store_time_s(prefix: str) -> float | None:

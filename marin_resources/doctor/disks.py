@@ -50,7 +50,7 @@ def look() -> Iterator[Finding]:
             "or unset TMPDIR.",
         )
     for disk in disks():
-        yield judge(disk)
+        yield assess(disk)
 
 
 def disks() -> list[Disk]:
@@ -66,7 +66,7 @@ def disks() -> list[Disk]:
     return [_disk(uses) for uses in by_device.values()]
 
 
-def judge(disk: Disk) -> Finding:
+def assess(disk: Disk) -> Finding:
     """The finding for the state of a disk."""
     free = readable_bytes(disk.free_bytes)
     if not disk.writable:

@@ -4,7 +4,7 @@
     not_recorded   the kinds of drift that the record holds too little for
     describe       all changes in one phrase, for a log line
 
-Drift decides nothing: a complete output is reused, and the reader judges.
+Drift decides nothing: a complete output is reused, and the reader decides.
 """
 
 from __future__ import annotations

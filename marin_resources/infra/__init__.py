@@ -1,4 +1,4 @@
 """The Ray clusters on Google Cloud that own the TPU pods: their catalogue, and what follows from it.
 
-`infra/clusters.toml` has the facts. May import `ray_tpu`, for requests to a head, and the rooms below it.
+`infra/clusters.toml` has the facts. May import `ray_tpu`, for requests to a head, and the packages below it.
 """

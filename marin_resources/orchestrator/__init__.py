@@ -1,6 +1,6 @@
 """Definitions that Dagster runs: the executor, the IO manager and the resources; and the production of one output.
 
-May import every other room of marin_resources, and Dagster.
+May import every other package of marin_resources, and Dagster.
 """
 
 from marin_resources.configuration.check import load_settings_or_exit

@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-ROOM, FIXES = "marin_resources.orchestrator", "marin_resources.dagster_fixes"
+PACKAGE, FIXES = "marin_resources.orchestrator", "marin_resources.dagster_fixes"
 MODULES = {
     "compute_logs": "compute_logs",
     "compute_logs.manager": "compute_logs.manager",
@@ -47,5 +47,5 @@ class _FormerModule(ModuleType):
 def register_former_class_paths() -> None:
     """Let imports of the former modules return the classes of today's. Nothing is imported until one is used."""
     for former, module in MODULES.items():
-        name = f"{ROOM}.{former}"
+        name = f"{PACKAGE}.{former}"
         sys.modules.setdefault(name, _FormerModule(name, f"{FIXES}.{module}"))

@@ -22,7 +22,7 @@ from marin_resources.orchestrator.io_manager import NAME, output_of_asset
 from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.ray_tpu.backend import missing_requirements
-from marin_resources.ray_tpu.requirements import Lacks, Requirements, describe_lacks
+from marin_resources.ray_tpu.requirements import MissingByStep, Requirements, describe_missing
 from marin_resources.types.errors import MarinError
 from marin_resources.types.location_job import ALL_ASSETS
 from marin_resources.types.output import Output
@@ -62,20 +62,23 @@ def refuse_unmet(job_context: Any, execution_plan: Any) -> None:
     try:
         run, instance = job_context.dagster_run, job_context.instance
         backend = ray_tpu.backend(run, instance, job_context.log.info, storage.home)
-        lacks = missing_requirements(
+        missing_by_step = missing_requirements(
             backend, required, lambda names: _needless(storage, {name: outputs[name] for name in names})
         )
     except (SettingError, OSError):  # of the cluster or the store: each step meets it again, and has a sentence for it
         return
-    for sentence in describe_lacks(_of_certainty(lacks, certain=False)):
+    for sentence in describe_missing(_of_certainty(missing_by_step, certain=False)):
         job_context.log.warning(sentence)
-    sentences = describe_lacks(_of_certainty(lacks, certain=True))
+    sentences = describe_missing(_of_certainty(missing_by_step, certain=True))
     if sentences:
         raise UnmetRequirementsError("\n".join([*sentences, "Nothing was computed."]))
 
 
-def _of_certainty(lacks: Lacks, *, certain: bool) -> Lacks:
-    return {step: tuple(lack for lack in missing if lack.certain is certain) for step, missing in lacks.items()}
+def _of_certainty(missing_by_step: MissingByStep, *, certain: bool) -> MissingByStep:
+    return {
+        step: tuple(requirement for requirement in missing if requirement.certain is certain)
+        for step, missing in missing_by_step.items()
+    }
 
 
 def _outputs(job_context: Any, key: AssetKey) -> list[Output]:

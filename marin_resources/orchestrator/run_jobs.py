@@ -1,7 +1,7 @@
 """The jobs of the Ray cluster that a Dagster run waits for, as tags of the run.
 
     marin/jobs                 {"tokenized/dclm": "tokenized-dclm-1a2b3c-5d6e7f80-a1"}: step name -> submission id;
-                               of several steps that wait for one job, such as a carrier, the first
+                               of several steps that wait for one job, such as a batch job, the first
     marin/jobs-2, -3, …        the rest, if one tag is too small
     .dagster/marin_jobs_run    the run that the tags belong to
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
-from marin_resources.ray_tpu.requirements import Lacks, Requirements
+from marin_resources.ray_tpu.requirements import MissingByStep, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.types.output import Holder
 from marin_resources.wire.outcome import Outcome
@@ -47,7 +47,7 @@ class Backend(Protocol[H]):
     def satisfies(self, required: Requirements) -> bool:
         """Whether it satisfies the requirements, as far as that is known without a look at nodes and indexes."""
 
-    def lacks(self, required: Sequence[Requirements]) -> Lacks:
+    def missing_by_step(self, required: Sequence[Requirements]) -> MissingByStep:
         """Return all missing requirements, by step name. Looks at the nodes and at package indexes. May block."""
 
     async def site(self, needs: Callable[[], PlacementRequest], path: str) -> Site | None:
@@ -89,7 +89,7 @@ class Backend(Protocol[H]):
 
 def missing_requirements(
     backend: Backend[Any], required: Sequence[Requirements], needless: Callable[[Sequence[str]], Collection[str]]
-) -> Lacks:
+) -> MissingByStep:
     """Return all missing requirements of the steps, by step name.
 
     `needless` returns which of the named steps will not be computed. It is called only if some step may lack something,
@@ -100,5 +100,9 @@ def missing_requirements(
         return {}
     without = needless([requirements.step for requirements in doubtful])
     remaining = [requirements for requirements in doubtful if requirements.step not in without]
-    lacks = backend.lacks(remaining) if remaining else {}
-    return {requirements.step: lacks[requirements.step] for requirements in remaining if requirements.step in lacks}
+    missing_by_step = backend.missing_by_step(remaining) if remaining else {}
+    return {
+        requirements.step: missing_by_step[requirements.step]
+        for requirements in remaining
+        if requirements.step in missing_by_step
+    }

@@ -39,11 +39,11 @@ def alive_nodes(ray: Any) -> list[Mapping[str, float]]:
 
 def refuse_unmeetable(subject: str, resources: Resources, nodes: list[Mapping[str, float]]) -> None:
     """Raise UnmeetableError, with `subject` and the largest amounts, if no single node has the requested resources."""
-    if lack := node_lack(resources, nodes):
-        raise UnmeetableError(f"{subject} {lack.phrase}")
+    if requirement := missing_on_node(resources, nodes):
+        raise UnmeetableError(f"{subject} {requirement.phrase}")
 
 
-def node_lack(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> MissingRequirement | None:
+def missing_on_node(resources: Resources, nodes: Sequence[Mapping[str, float]]) -> MissingRequirement | None:
     """Return the part of the requested resources that no single node has; None if a node has them all."""
     short = shortcomings(resources, nodes)
     if not short:

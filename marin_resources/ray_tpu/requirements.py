@@ -69,31 +69,32 @@ class MissingRequirement:
         return f"{self.verb} {self.what}. {self.remedy}"
 
 
-Lacks: TypeAlias = Mapping[str, tuple[MissingRequirement, ...]]
+MissingByStep: TypeAlias = Mapping[str, tuple[MissingRequirement, ...]]
 """Step name -> all that it lacks. A step that lacks nothing is not in it."""
 
 
-def lacks_together(*several: Lacks) -> dict[str, tuple[MissingRequirement, ...]]:
+def merge_missing(*several: MissingByStep) -> dict[str, tuple[MissingRequirement, ...]]:
     """Return all that each step lacks, in this order, each thing once."""
     together: dict[str, tuple[MissingRequirement, ...]] = {}
-    for lacks in several:
-        for step, missing in lacks.items():
+    for missing_by_step in several:
+        for step, missing in missing_by_step.items():
             together[step] = tuple(dict.fromkeys((*together.get(step, ()), *missing)))
     return {step: missing for step, missing in together.items() if missing}
 
 
-def describe_lacks(lacks: Lacks) -> list[str]:
+def describe_missing(missing_by_step: MissingByStep) -> list[str]:
     """Return one sentence for each thing that steps lack: it names up to three of them."""
     steps: dict[MissingRequirement, list[str]] = {}
-    for step, missing in lacks.items():
-        for lack in missing:
-            steps.setdefault(lack, []).append(step)
-    return [_sentence(lack, names) for lack, names in steps.items()]
+    for step, missing in missing_by_step.items():
+        for requirement in missing:
+            steps.setdefault(requirement, []).append(step)
+    return [_sentence(requirement, names) for requirement, names in steps.items()]
 
 
-def _sentence(lack: MissingRequirement, steps: Sequence[str]) -> str:
+def _sentence(requirement: MissingRequirement, steps: Sequence[str]) -> str:
     if len(steps) == 1:
-        return f"Step {steps[0]!r} {lack.phrase}"
+        return f"Step {steps[0]!r} {requirement.phrase}"
     named = [repr(step) for step in steps[:NAMED_STEPS]]
     named += [f"{len(steps) - NAMED_STEPS} more"] * (len(steps) > NAMED_STEPS)
-    return f"Steps {', '.join(named[:-1])} and {named[-1]} {lack.verb.removesuffix('s')} {lack.what}. {lack.remedy}"
+    verb = requirement.verb.removesuffix("s")
+    return f"Steps {', '.join(named[:-1])} and {named[-1]} {verb} {requirement.what}. {requirement.remedy}"

@@ -1,4 +1,4 @@
-"""Types that every room shares: outputs and their records, keys of partitions, paths, control files, errors.
+"""Types that every package shares: outputs and their records, keys of partitions, paths, control files, errors.
 
-May import no other room.
+May import no other package.
 """

@@ -4,7 +4,7 @@ In:  a key, any text.   Out: the segment: letters, digits and `-_.=+@:` as they 
 
 A key that cannot be a folder everywhere is refused: empty, `.`, `..`, or over 200 bytes as a segment.
 
-A drop of raw data that was taken again is a revision: "2026-01@2" is a later state of "2026-01".
+A delivery of raw data that was taken again is a revision: "2026-01@2" is a later state of "2026-01".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_SEGMENT_BYTES = 200
 """A file system takes 255 for a name; the files beside a folder have longer names than the folder."""
 
 
-_REVISED = re.compile(r"(?P<drop>.+)@(?P<number>[2-9]|[1-9][0-9]+)")
+_REVISED = re.compile(r"(?P<delivery>.+)@(?P<number>[2-9]|[1-9][0-9]+)")
 
 
 class PartitionKeyError(MarinError, ValueError):
@@ -96,12 +96,12 @@ def _folder(key: str) -> str:
         return ""
 
 
-def key_of_revision(drop: str, revision: int) -> str:
-    """Return the partition key of a drop's revision: of the first one, the drop's name."""
-    return drop if revision == 1 else f"{drop}@{revision}"
+def key_of_revision(delivery: str, revision: int) -> str:
+    """Return the partition key of a delivery's revision: of the first one, the delivery's name."""
+    return delivery if revision == 1 else f"{delivery}@{revision}"
 
 
 def revision_of(key: str) -> tuple[str, int]:
-    """Return the drop and the revision that a key names."""
+    """Return the delivery and the revision that a key names."""
     match = _REVISED.fullmatch(key)
-    return (match["drop"], int(match["number"])) if match else (key, 1)
+    return (match["delivery"], int(match["number"])) if match else (key, 1)

@@ -1,5 +1,5 @@
 """Assets whose definition has another version than what was materialized. Those tagged "marin/cheap" are made."""
 
-from marin_sensors.outdated import outdated
+from marin_sensors.unsynced import unsynced
 
-changed = outdated()
+changed = unsynced()

@@ -1,4 +1,4 @@
-"""A page each Monday: the runs of the week, their costs, and what is outdated. Off until it is switched on."""
+"""A page each Monday: the runs of the week, their costs, and what is unsynced. Off until it is switched on."""
 
 import os
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OURS = ("marin/step", "marin/output", "marin/attempt", "marin/run_id")
 """Metadata keys of every job of a step."""
 
-CARRIER = "marin/carrier"
+BATCH_JOB = "marin/carrier"
 """Metadata key of a job that runs the small steps of a run."""
 
 STOPPING_S = 60.0
@@ -158,7 +158,7 @@ def _job_before(job: JobInfo, jobs: Iterable[JobInfo]) -> JobInfo | None:
         return int(candidate.metadata["marin/attempt"])
 
     same = ("marin/run_id", "marin/output")
-    if CARRIER in job.metadata:
+    if BATCH_JOB in job.metadata:
         return None
     earlier = [
         other
@@ -206,7 +206,7 @@ def _orphan(job: JobInfo, run: Run) -> Finding:
     step, name = job.metadata["marin/step"], _short(run.run_id)
     why = f"its run {name} has ended" if run.ended_at_s is not None else f"the process of its run {name} is gone"
     of, again = f"of step {step!r}", repr(step)
-    if CARRIER in job.metadata:
+    if BATCH_JOB in job.metadata:
         of, again = "of small steps", "these (`marin cluster jobs` lists them)"
     return Finding(
         title=f"A job has no run: {step}",

@@ -1,3 +1,3 @@
 """Runs of sensors and schedules: those that they request, those in progress, and why one failed.
 
-May import `drops`, `looks`, marin_resources and Dagster."""
+May import `deliveries`, `looks`, marin_resources and Dagster."""

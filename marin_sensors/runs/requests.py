@@ -1,4 +1,4 @@
-"""The results of a look at drops, for Dagster: partitions to add, runs to request, changes to show."""
+"""The results of a look at deliveries, for Dagster: partitions to add, runs to request, changes to show."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from collections.abc import Sequence
 import dagster as dg
 
 from marin_resources.types.partition_key import FoldersOfKeys, PartitionKeyError
-from marin_sensors.drops.tick import Tick
+from marin_sensors.deliveries.tick import Tick
 
 
 def keys_of(sensor: str, assets: Sequence[str]) -> list[dg.AssetKey]:
     """The keys of the assets that a sensor materializes. Raises ValueError for none, and for a text."""
     if not assets or isinstance(assets, str):
-        raise ValueError(f"The sensor {sensor!r} has assets={assets!r}, expected a list of asset keys: ['drops/raw'].")
+        raise ValueError(
+            f"The sensor {sensor!r} has assets={assets!r}, expected a list of asset keys: ['deliveries/raw']."
+        )
     return [dg.AssetKey(asset.split("/")) for asset in assets]
 
 
 def misfit(context: dg.SensorEvaluationContext, keys: Sequence[dg.AssetKey], partitions: str) -> str:
-    """Why the assets cannot be materialized for a drop, in one sentence; empty if they can."""
+    """Why the assets cannot be materialized for a delivery, in one sentence; empty if they can."""
     for key in keys:
         if sentence := unknown(context, key):
             return sentence

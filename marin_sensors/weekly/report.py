@@ -17,8 +17,8 @@ from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import Used, device_hours, used
 from marin_resources.types.versioned_json import ControlFileError
-from marin_sensors.outdated import Outdated, find_outdated
 from marin_sensors.queries.materialized import steps_of
+from marin_sensors.unsynced import Unsynced, find_unsynced
 from marin_sensors.weekly.run_history import Failed, Ran, Week, read_week
 
 GB = 1e9
@@ -51,7 +51,7 @@ class Report:
     failed_runs: Sequence[Failed]
     rows: Sequence[Row]
     """The most expensive first."""
-    outdated: Sequence[Outdated] | None
+    unsynced: Sequence[Unsynced] | None
     """At the time of the report; None if that is unknown."""
     pools: Mapping[str, float] | None
     """Pool -> device hours; None if they are unknown, and then transfers are too."""
@@ -76,8 +76,8 @@ class Report:
             if self.prices:
                 numbers["dollars"] = round(sum(row.dollars for row in self.rows), 2)
             numbers["transferred_gb"] = round(sum(row.transferred_gb for row in self.rows), 3)
-        if self.outdated is not None:
-            numbers["outdated"] = len(self.outdated)
+        if self.unsynced is not None:
+            numbers["unsynced"] = len(self.unsynced)
         return numbers
 
 
@@ -92,7 +92,7 @@ def make_report(
     """The report from `since` to `until`, without the asset that it is. Raises UnavailableError, and SettingError."""
     week, unknown, prices = read_week(instance, since, until, but), list[str](), declared_prices()
     attempts: list[Used] | None = None
-    outdated: list[Outdated] | None = None
+    unsynced: list[Unsynced] | None = None
     try:
         attempts = used(store.prefix, since, until)
     except ControlFileError as error:
@@ -101,16 +101,16 @@ def make_report(
     if prices and pools and (unpriced := prices.cost(pools).unpriced):
         unknown.append(f"No price is declared for the device hours of {', '.join(unpriced)}: they are in no dollars.")
     try:
-        outdated = find_outdated(graph, instance, store)
+        unsynced = find_unsynced(graph, instance, store)
     except ControlFileError as error:
-        unknown.append(f"What is outdated is unknown: {error}")
+        unknown.append(f"What is unsynced is unknown: {error}")
     return Report(
         since=since,
         until=until,
         runs=week.runs,
         failed_runs=week.failed,
         rows=sorted(_rows(week, attempts or (), _assets_by_step(graph), prices), key=_expense),
-        outdated=outdated,
+        unsynced=unsynced,
         pools=pools,
         prices=prices,
         unknown=unknown,

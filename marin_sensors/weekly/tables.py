@@ -36,8 +36,8 @@ def summary_of(report: Report) -> str:
             f"{numbers['device_hours']:,.1f} device hours{cost}{f' ({hours_by_pool})' if hours_by_pool else ''}."
         )
         sentences.append(f"{numbers['transferred_gb']:,.1f} GB from other regions.")
-    if report.outdated is not None:
-        sentences.append(f"{_count(len(report.outdated), 'asset')} outdated.")
+    if report.unsynced is not None:
+        sentences.append(f"{_count(len(report.unsynced), 'asset')} unsynced.")
     return " ".join([*sentences, *(sentence[:200] for sentence in report.unknown)])
 
 
@@ -48,7 +48,7 @@ def title_of(report: Report) -> str:
 
 
 def tables_of(report: Report) -> list[Table]:
-    """The assets, the runs that failed, what is outdated, the prices; without those that are empty."""
+    """The assets, the runs that failed, what is unsynced, the prices; without those that are empty."""
     zone = report.until.tzinfo
     tables = [
         Table(
@@ -95,13 +95,13 @@ def tables_of(report: Report) -> list[Table]:
             links=[f"runs/{run.run_id}" for run in report.failed_runs],
         ),
         Table(
-            title="outdated now",
+            title="unsynced now",
             columns=("asset", "version now", "partitions"),
             rows=[
                 (stale.key.to_user_string(), stale.output.version, str(len(stale.partitions) or ""))
-                for stale in report.outdated or ()
+                for stale in report.unsynced or ()
             ],
-            links=[f"assets/{quote(stale.key.to_user_string())}" for stale in report.outdated or ()],
+            links=[f"assets/{quote(stale.key.to_user_string())}" for stale in report.unsynced or ()],
         ),
         Table(
             title="prices",

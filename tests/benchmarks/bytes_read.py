@@ -26,9 +26,9 @@ from counted_reads import counted_reads
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.stages.decontaminate.find_contamination import FindContaminationConfig, find_contamination
+from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
-from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards import file_shards
@@ -93,11 +93,11 @@ def near_duplicates(folder: str) -> None:
     find_near_duplicates(unwrap_versioned_value(found))
 
 
-def judged(folder: str) -> None:
-    config = JudgeNearDuplicatesConfig(
+def decided(folder: str) -> None:
+    config = DecideNearDuplicatesConfig(
         documents_path=f"{folder}/documents", clusters_path=f"{folder}/clusters", output_path=f"{folder}/near"
     )
-    judge_near_duplicates(unwrap_versioned_value(config))
+    decide_near_duplicates(unwrap_versioned_value(config))
 
 
 def exact(folder: str) -> None:
@@ -121,7 +121,7 @@ def contamination(folder: str) -> None:
 
 STAGES: dict[str, Callable[[str], None]] = {
     "find_near_duplicates": near_duplicates,
-    "judge_near_duplicates": judged,
+    "decide_near_duplicates": decided,
     "exact_duplicates": exact,
     "duplicate_paragraphs": paragraphs,
     "find_contamination": contamination,

@@ -5,9 +5,9 @@
 The documents are texts of this machine's Python and spoilt ones (`sides/filters_texts.py`). datatrove runs in an
 environment of its own. One process and one core each, turn by turn; medians count.
 
-    same verdict   each filter asked alone of every document, words="spacy": at least 99.5 % are kept by both or by
+    same decision   each filter asked alone of every document, words="spacy": at least 99.5 % are kept by both or by
                    none; C4's also leave the same text. Every document that differs is printed.
-    speed          the four filters in FineWeb's order on 5,000 of the documents, from text to verdict: the judge of
+    speed          the four filters in FineWeb's order on 5,000 of the documents, from text to decision: the rule of
                    `filter_documents` against datatrove's filters. Reading, writing and loading spaCy are in neither.
                    Seconds are the process's on its core, so other work on the machine is in neither either.
 
@@ -36,8 +36,8 @@ from filters_texts import texts
 
 from marin_assets.documents import Document
 from marin_assets.stages.filter.c4 import complement
-from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, judge_of
-from marin_assets.stages.filter.registry import fineweb_filters, judge_of_thresholds, named
+from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, decision_rule_of
+from marin_assets.stages.filter.registry import filter_of_thresholds, fineweb_filters, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value
@@ -62,25 +62,25 @@ def main() -> int:
     documents = texts(count)
     print(f"{count} documents, {sum(map(len, documents)) / 1e6:.1f} million characters")
     with tempfile.TemporaryDirectory() as folder:
-        missed = compare_verdicts(documents, folder)
+        missed = compare_decisions(documents, folder)
         missed += compare_speed(documents[:: max(1, count // TIMED)], rounds, folder)
     print("missed: " + ", ".join(missed) if missed else "all limits held")
     return 1 if missed else 0
 
 
-def compare_verdicts(documents: list[str], folder: str) -> list[str]:
-    path, out = f"{folder}/texts.jsonl", f"{folder}/verdicts.jsonl"
+def compare_decisions(documents: list[str], folder: str) -> list[str]:
+    path, out = f"{folder}/texts.jsonl", f"{folder}/decisions.jsonl"
     write_texts(path, documents)
-    run_datatrove(path, "verdicts", out)
+    run_datatrove(path, "decisions", out)
     theirs = [json.loads(line) for line in Path(out).read_text().splitlines()]
-    ours = [verdicts_of(text) for text in documents]
+    ours = [decisions_of(text) for text in documents]
     missed = []
     for name in FILTERS:
         pairs = [(a[name], b[name]) for a, b in zip(ours, theirs, strict=True)]
         same = sum(a[0] == b[0] for a, b in pairs) / len(pairs)
         same_text = sum(a[2] == b[2] for a, b in pairs) / len(pairs)
         reasons = Counter(a[1] for a, _ in pairs if not a[0])
-        print(f"{name:18} same verdict {same:8.3%}, same text {same_text:8.3%}; {dict(reasons.most_common())}")
+        print(f"{name:18} same decision {same:8.3%}, same text {same_text:8.3%}; {dict(reasons.most_common())}")
         for i, (a, b) in enumerate(pairs):
             if a[0] != b[0]:
                 print(f"    document {i}: {a[1] or 'kept'} here, {b[1] or 'kept'} there")
@@ -89,14 +89,14 @@ def compare_verdicts(documents: list[str], folder: str) -> list[str]:
     return missed
 
 
-def verdicts_of(text: str) -> dict[str, tuple[bool, str, str | None]]:
+def decisions_of(text: str) -> dict[str, tuple[bool, str, str | None]]:
     measured = TextStatistics(text, splitter_named("spacy"))
     found = {}
     for name, set_name in FILTERS.items():
         thresholds = unwrap_versioned_value(named(set_name).thresholds)
-        verdict = judge_of_thresholds(thresholds)(measured, thresholds)
-        left = "".join(text[a:b] for a, b in complement(list(verdict.cut), len(text)))
-        found[name] = (verdict.keep, verdict.reason, left if verdict.cut else None)
+        decision = filter_of_thresholds(thresholds)(measured, thresholds)
+        left = "".join(text[a:b] for a, b in complement(list(decision.cut), len(text)))
+        found[name] = (decision.keep, decision.reason, left if decision.cut else None)
     return found
 
 
@@ -133,14 +133,14 @@ def run_ours(path: str, words: str) -> float:
 
 def our_seconds(path: str, words: str) -> float:
     config = FilterDocumentsConfig(documents_path="", output_path="", filters=fineweb_filters(), words=words)
-    judge = judge_of(unwrap_versioned_value(config))
-    judge(Document(id="warm", text="Some words. " * 100))
+    decide = decision_rule_of(unwrap_versioned_value(config))
+    decide(Document(id="warm", text="Some words. " * 100))
     documents = [
         Document(id=str(i), text=json.loads(line)) for i, line in enumerate(Path(path).read_text().splitlines())
     ]
     began = time.process_time()
     for document in documents:
-        judge(document)
+        decide(document)
     return time.process_time() - began
 
 

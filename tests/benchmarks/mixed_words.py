@@ -1,13 +1,13 @@
-"""Verdicts with the words of each splitter against datatrove 0.9's, on texts in many languages.
+"""Decisions with the words of each splitter against datatrove 0.9's, on texts in many languages.
 
     python tests/benchmarks/mixed_words.py [PER_SOURCE] [FILE]
 
 The texts are Debian's manual pages in eleven languages, fortunes in six, and the kernel's documentation with its
 translations (`sides/mixed_texts.py`, which downloads the packages; FILE holds texts that it wrote before). datatrove
 runs in an environment of its own. Each filter is asked alone. For each filter and source: how many datatrove keeps, and
-with each splitter the share of equal verdicts and, of the documents that datatrove keeps, the share that is rejected.
+with each splitter the share of equal decisions and, of the documents that datatrove keeps, the share that is rejected.
 
-Limit: 99.5 % equal verdicts for each filter on all texts together, with the default splitter. Exits 1 if it is missed.
+Limit: 99.5 % equal decisions for each filter on all texts together, with the default splitter. Exits 1 if it is missed.
 Takes five minutes with 300 texts of each source.
 """
 
@@ -26,7 +26,7 @@ from filters import FILTERS, SAME, run_datatrove, write_texts
 from mixed_texts import mixed_texts
 
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig
-from marin_assets.stages.filter.registry import judge_of_thresholds, named
+from marin_assets.stages.filter.registry import filter_of_thresholds, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value
@@ -67,8 +67,8 @@ def read_texts(path: str) -> list[tuple[str, str]]:
 def datatroves(texts: list[str]) -> Kept:
     with tempfile.TemporaryDirectory() as folder:
         write_texts(f"{folder}/texts.jsonl", texts)
-        run_datatrove(f"{folder}/texts.jsonl", "verdicts", f"{folder}/verdicts.jsonl")
-        rows = [json.loads(line) for line in Path(f"{folder}/verdicts.jsonl").read_text().splitlines()]
+        run_datatrove(f"{folder}/texts.jsonl", "decisions", f"{folder}/decisions.jsonl")
+        rows = [json.loads(line) for line in Path(f"{folder}/decisions.jsonl").read_text().splitlines()]
     return {name: [row[name][0] for row in rows] for name in FILTERS}
 
 
@@ -79,13 +79,13 @@ def kept_with(texts: list[str], words: str) -> Kept:
     for text in texts:
         statistics = TextStatistics(text, splitter)
         for name, one in thresholds.items():
-            kept[name].append(judge_of_thresholds(one)(statistics, one).keep)
+            kept[name].append(filter_of_thresholds(one)(statistics, one).keep)
     print(f"words={words!r}: {len(texts) / (time.process_time() - began):,.0f} documents a second, each filter alone")
     return kept
 
 
 def compared(theirs: list[bool], ours: list[bool], which: list[int]) -> tuple[float, float]:
-    """Return the share of equal verdicts, and of the documents that are kept there the share that is rejected here."""
+    """Return the share of equal decisions, and of the documents that are kept there the share that is rejected here."""
     kept = [i for i in which if theirs[i]]
     same = sum(theirs[i] == ours[i] for i in which) / len(which)
     return same, sum(not ours[i] for i in kept) / max(len(kept), 1)

@@ -1,4 +1,4 @@
-"""What it costs that small steps run on a cluster: the same steps on a cluster's carrier, and on the run's own Ray.
+"""What it costs that small steps run on a cluster: the same steps on a cluster's batch job, and on the run's own Ray.
 
     python tests/benchmarks/small_steps.py [ROUNDS] [CASE …]
 
@@ -8,7 +8,7 @@
     another's step          seconds until a step of another run begins, which is submitted in the middle of 1,000
 
 Both sides are whole commands, `dagster asset materialize`, in a fresh prefix: a local run starts its Ray, a run on a
-cluster starts a carrier. The cluster is on this machine and has its CPUs. Rounds alternate; medians count. Exits 1
+cluster starts a batch job. The cluster is on this machine and has its CPUs. Rounds alternate; medians count. Exits 1
 beyond a limit. Takes ten minutes.
 """
 

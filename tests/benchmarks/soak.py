@@ -1,16 +1,17 @@
-"""Half an hour of drops and kills: each drop is processed exactly once, and the memory of what stays up is flat.
+"""Half an hour of deliveries and kills: each is processed exactly once, and the memory of what stays up is flat.
 
     python tests/benchmarks/soak.py [MINUTES]
 
-A drop arrives every 2 s. Every sensor ticks every 5 s, in a real daemon. For half of the time one of these is killed
-with SIGKILL, at drawn moments about 34 s apart: the daemon and the code server, which start again at once, and a worker
-in the middle of a partition. Then only workers are, and the memory of daemon and code server is watched: for longer
-than the ten minutes in which their caches fill, those of a plain Dagster without any work too.
+A delivery arrives every 2 s. Every sensor ticks every 5 s, in a real daemon. For half of the time one of these is
+killed with SIGKILL, at drawn moments about 34 s apart: the daemon and the code server, which start again at once, and
+a worker in the middle of a partition. Then only workers are, and the memory of daemon and code server is watched: for
+longer than the ten minutes in which their caches fill, those of a plain Dagster without any work too.
 
-    drops     how many arrived, and that each has one complete output, by one attempt that succeeded; any other is a
+    deliveries     how many arrived, and that each has one complete output, by one attempt that succeeded; any other is
+    a
               failure
-    calls     calls of the step's function for each drop; more than 1, as killed workers had begun some
-    latency   seconds from a drop's arrival to its complete output, median and largest, and the same without kills
+    calls     calls of the step's function for each delivery; more than 1, as killed workers had begun some
+    latency   seconds from a delivery's arrival to its complete output, median and largest, and the same without kills
     memory    of daemon and code server without kills: at first, in the middle, at the end; limit 1.02 from the
               middle to the end. A daemon without work grows by 0.2 MB a minute until Python collects its oldest
               garbage, which comes when a quarter of all objects are new; then by 0.01 MB. What is collected is used
@@ -51,7 +52,7 @@ from marin_resources.storage.output.store import Store
 from marin_resources.types.output import Output
 
 MINUTES = 30.0
-DROP_EVERY_S, KILL_EVERY_S, KILLING_SHARE = 2.0, 34.0, 1 / 2
+DELIVERY_EVERY_S, KILL_EVERY_S, KILLING_SHARE = 2.0, 34.0, 1 / 2
 WINDOW_S, SAMPLE_S, LOOK_S = 120.0, 5.0, 0.2
 MEMORY_LIMIT = 1.02
 WORK_S = 0.5
@@ -65,19 +66,19 @@ import dagster as dg
 from partition_steps import part
 from running import definitions_of
 from marin_assets import dynamic
-from marin_sensors.drops.completeness import Marked
+from marin_sensors.deliveries.completeness import Marked
 from marin_sensors.failures import failures
 from marin_sensors.new_raw_data import new_raw_data
-from marin_sensors.outdated import outdated
+from marin_sensors.unsynced import unsynced
 from marin_sensors.stale_leases import stale_leases
 
 watch = new_raw_data(
-    "watch", {place!r} + "/{{drop}}/*.txt", partitions="drops", assets=["parts/raw"], complete=Marked("_SUCCESS"),
+    "watch", {place!r} + "/{{drop}}/*.txt", partitions="deliveries", assets=["parts/raw"], complete=Marked("_SUCCESS"),
     runs="together", at_most=100, every_s=5, start=True,
 )
 defs = dg.Definitions.merge(
-    definitions_of([part("raw", dynamic("drops"), Path({calls!r}), work_s={work_s})]),
-    dg.Definitions(sensors=[watch, outdated(every_s=5), stale_leases(every_s=5), failures(every_s=5)]),
+    definitions_of([part("raw", dynamic("deliveries"), Path({calls!r}), work_s={work_s})]),
+    dg.Definitions(sensors=[watch, unsynced(every_s=5), stale_leases(every_s=5), failures(every_s=5)]),
 )
 """
 
@@ -99,12 +100,12 @@ class Soak:
 
     def go(self, seconds: float) -> None:
         began_s = time.monotonic()
-        drop_s = sample_s = shown_s = began_s
+        delivery_s = sample_s = shown_s = began_s
         kill_s = began_s + self.draw.expovariate(1 / KILL_EVERY_S)
         while (now_s := time.monotonic()) < began_s + seconds:
-            if now_s >= drop_s:
-                self.drop()
-                drop_s += DROP_EVERY_S
+            if now_s >= delivery_s:
+                self.delivery()
+                delivery_s += DELIVERY_EVERY_S
             if now_s >= kill_s:
                 calm = now_s >= began_s + seconds * KILLING_SHARE
                 self.kill(WORKER if calm else self.draw.choice([DAEMON, CODE, WORKER]))
@@ -113,12 +114,15 @@ class Soak:
                 self.sample(now_s)
                 sample_s += SAMPLE_S
             if now_s >= shown_s:
-                print(f"{(now_s - began_s) / 60:5.1f} min  {len(self.arrived_s)} drops  {dict(self.kills)}", flush=True)
+                print(
+                    f"{(now_s - began_s) / 60:5.1f} min  {len(self.arrived_s)} deliveries  {dict(self.kills)}",
+                    flush=True,
+                )
                 shown_s += 60
             self.hunt()
-            time.sleep(max(0.0, min(drop_s, kill_s, sample_s, now_s + LOOK_S) - time.monotonic()))
+            time.sleep(max(0.0, min(delivery_s, kill_s, sample_s, now_s + LOOK_S) - time.monotonic()))
 
-    def drop(self) -> None:
+    def delivery(self) -> None:
         name = f"d{len(self.arrived_s):05}"
         folder = self.place / name
         folder.mkdir()
@@ -164,7 +168,7 @@ def main() -> int:
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else MINUTES
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
-        home, place, prefix, calls = (folder / name for name in ("home", "drops", "prefix", "calls.txt"))
+        home, place, prefix, calls = (folder / name for name in ("home", "deliveries", "prefix", "calls.txt"))
         for each in (home, place):
             each.mkdir()
         shutil.copy(project_root() / ".dagster/dagster.yaml", home)
@@ -179,18 +183,18 @@ def main() -> int:
                 soak.go(60 * minutes)
                 store, whole = Store(str(prefix)), whole_of(calls)
                 keys = list(soak.arrived_s)
-                wait_until(lambda: missing(store, whole, keys) == 0, "every drop to be complete", timeout_s=900)
+                wait_until(lambda: missing(store, whole, keys) == 0, "every delivery to be complete", timeout_s=900)
                 wait_until(lambda: all(run.is_finished for run in instance.get_runs()), "the runs to end", 300)
                 runs = instance.get_runs()
             told = len(webhook.texts)
         failed = sum(not run.is_success for run in runs)
         print(f"runs      {len(runs)}, {failed} of them lost or failed; {told} messages; kills {dict(soak.kills)}")
-        return 0 if all([drops(store, whole, soak, calls), memory(soak)]) else 1
+        return 0 if all([deliveries(store, whole, soak, calls), memory(soak)]) else 1
 
 
 def whole_of(calls: Path) -> Output:
-    """The version whose partitions the drops become."""
-    step = part("raw", dynamic("drops"), calls, work_s=WORK_S)
+    """The version whose partitions the deliveries become."""
+    step = part("raw", dynamic("deliveries"), calls, work_s=WORK_S)
     return build_graph([step])[step].output
 
 
@@ -199,11 +203,11 @@ def missing(store: Store, whole: Output, keys: Sequence[str]) -> int:
     return sum(each.state is not State.COMPLETE for each in states)
 
 
-def drops(store: Store, whole: Output, soak: Soak, calls: Path) -> bool:
+def deliveries(store: Store, whole: Output, soak: Soak, calls: Path) -> bool:
     times, latencies = Counter(called(calls)), []
     right = (there := store.partitions(whole)) == sorted(soak.arrived_s)
     if not right:
-        print(f"wrong     partitions and drops differ: {sorted(set(there) ^ set(soak.arrived_s))}")
+        print(f"wrong     partitions and deliveries differ: {sorted(set(there) ^ set(soak.arrived_s))}")
     for name, arrived_s in soak.arrived_s.items():
         path = store.locate(whole.at(name))
         record = fields_of_record(path)
@@ -216,8 +220,8 @@ def drops(store: Store, whole: Output, soak: Soak, calls: Path) -> bool:
         latencies.append(datetime.fromisoformat(record["finished_at"]).timestamp() - arrived_s)
     calm = latencies[int(len(latencies) * KILLING_SHARE) :]
     count, total = len(soak.arrived_s), sum(times.values())
-    print(f"drops     {count}, each processed exactly once: {right}")
-    print(f"calls     {total / count:.3f} for each drop")
+    print(f"deliveries     {count}, each processed exactly once: {right}")
+    print(f"calls     {total / count:.3f} for each delivery")
     print(f"latency   median {statistics.median(latencies):.0f} s, largest {max(latencies):.0f} s", end="; ")
     print(f"without kills of daemon and code server {statistics.median(calm):.0f} s, {max(calm):.0f} s")
     return right

@@ -4,7 +4,7 @@
 
 STORES: of disk,gcs,s3, with commas between. Prints what happened on each, and each violation; exits 1 if there is one,
 or if no late writer tried to publish, for then nothing was proved. What must hold is in
-`tests/support/one_writer/verdict.py`.
+`tests/support/one_writer/decision.py`.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def main() -> int:
     given = [*sys.argv[1:], *["disk,gcs,s3", "60", "1", "8"][len(sys.argv) - 1 :]]
     stores, (seconds, seed, processes) = given[0].split(","), given[1:4]
     print(f"{seconds} s on each store, seed {seed}, {processes} processes")
-    verdicts = {store: compete(store, float(seconds), int(seed), int(processes)) for store in stores}
+    decisions = {store: compete(store, float(seconds), int(seed), int(processes)) for store in stores}
     print(f"{'':28}" + "".join(f"{store:>8}" for store in stores))
     for title, count in ROWS.items():
-        print(f"{title:28}" + "".join(f"{verdicts[store]['counts'].get(count, 0):8}" for store in stores))
-    print(f"{'violations':28}" + "".join(f"{len(verdicts[store]['violations']):8}" for store in stores))
+        print(f"{title:28}" + "".join(f"{decisions[store]['counts'].get(count, 0):8}" for store in stores))
+    print(f"{'violations':28}" + "".join(f"{len(decisions[store]['violations']):8}" for store in stores))
     for store in stores:
-        for sentence in verdicts[store]["violations"]:
+        for sentence in decisions[store]["violations"]:
             print(f"{store}: {sentence}")
-    proved = all(verdict["counts"].get("late publishes rejected", 0) for verdict in verdicts.values())
-    return 0 if proved and not any(verdict["violations"] for verdict in verdicts.values()) else 1
+    proved = all(decision["counts"].get("late publishes rejected", 0) for decision in decisions.values())
+    return 0 if proved and not any(decision["violations"] for decision in decisions.values()) else 1
 
 
 def compete(store: str, seconds: float, seed: int, processes: int) -> dict[str, Any]:
@@ -74,10 +74,10 @@ def compete_on_gcs(seconds: float, seed: int, processes: int) -> dict[str, Any]:
     for number, lose in enumerate((bucket.fail, bucket.drop)):
         for after in (False, True):
             lose(after=after, times=MOST_FAULTS, probability=FAULT_PROBABILITY, seed=seed + 2 * number + after)
-    verdict = run(bucket.prefix, seconds, seed, processes)
-    verdict["counts"]["answer lost"] = 4 * MOST_FAULTS - bucket.strikes_left()
+    decision = run(bucket.prefix, seconds, seed, processes)
+    decision["counts"]["answer lost"] = 4 * MOST_FAULTS - bucket.strikes_left()
     bucket.forget()
-    return verdict
+    return decision
 
 
 def run(prefix: str, seconds: float, seed: int, processes: int) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def test_what_is_deployed_by_default() -> None:
         "new_deliveries": "STOPPED",
         "stale_leases": "RUNNING",
         "failures": "STOPPED",
-        "outdated": "RUNNING",
+        "unsynced": "RUNNING",
         "waiting_logs": "RUNNING",
     }
     assert {schedule.name: schedule.default_status.value for schedule in deployed.schedules} == {

@@ -18,20 +18,24 @@ from marin_sensors.new_raw_data import new_raw_data
 from marin_sensors.nightly_backfill import nightly_backfill
 
 SENSORS: list[Callable[[list[str]], dg.SensorDefinition]] = [
-    lambda assets: new_raw_data("watch", "/x/{drop}/*", partitions="drops", assets=assets),
-    lambda assets: new_checkpoints("watch", "parts/plain", partitions="drops", assets=assets),
-    lambda assets: dataset_revision("watch", "hf://datasets/c4", partitions="drops", assets=assets),
+    lambda assets: new_raw_data("watch", "/x/{drop}/*", partitions="deliveries", assets=assets),
+    lambda assets: new_checkpoints("watch", "parts/plain", partitions="deliveries", assets=assets),
+    lambda assets: dataset_revision("watch", "hf://datasets/c4", partitions="deliveries", assets=assets),
 ]
 MISTAKES = [
-    (["parts/drosp"], "is not in the code location. Did you mean 'parts/drops'?"),
-    (["parts/drops", "parts/langs"], "its asset 'parts/langs' has other partitions. Give its step"),
+    (["parts/drosp"], "is not in the code location. Did you mean 'parts/deliveries'?"),
+    (["parts/deliveries", "parts/langs"], "its asset 'parts/langs' has other partitions. Give its step"),
     (["parts/plain"], "its asset 'parts/plain' has other partitions. Give its step"),
 ]
 
 
 def definitions(tmp_path: Path, **more: object) -> dg.Definitions:
     calls = tmp_path / "calls"
-    steps = [part("drops", dynamic("drops"), calls), part("langs", static("en"), calls), part("plain", None, calls)]
+    steps = [
+        part("deliveries", dynamic("deliveries"), calls),
+        part("langs", static("en"), calls),
+        part("plain", None, calls),
+    ]
     found = dg.Definitions.merge(definitions_of(steps), dg.Definitions(**more))  # type: ignore[arg-type]
     dg.Definitions.validate_loadable(found)
     return found
@@ -57,7 +61,7 @@ def test_of_a_sensor(
     ("assets", "sentence"),
     [
         (["parts/drosp"], "Asset 'parts/drosp' is not in the code location."),
-        (["parts/drops", "parts/langs"], "have different partitions. Make a schedule for each."),
+        (["parts/deliveries", "parts/langs"], "have different partitions. Make a schedule for each."),
         (["parts/plain"], "Asset 'parts/plain' has no partitions."),
     ],
 )

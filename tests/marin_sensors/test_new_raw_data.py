@@ -1,4 +1,4 @@
-"""The sensor on drops of raw data, tick by tick on a disk and on GCS."""
+"""The sensor on deliveries of raw data, tick by tick on a disk and on GCS."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from marin_assets import dynamic
 from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.paths import join
 from marin_sensors import new_raw_data as module
-from marin_sensors.drops import tick as ticks
-from marin_sensors.drops.completeness import Manifested, Marked, Settled
+from marin_sensors.deliveries import tick as ticks
+from marin_sensors.deliveries.completeness import Manifested, Marked, Settled
 from marin_sensors.new_raw_data import new_raw_data
 
 Tick = Callable[[], dg.SensorResult | dg.SkipReason]
 
 
-@dg.asset(key=["drops", "raw"], partitions_def=dg.DynamicPartitionsDefinition(name="drops"))
+@dg.asset(key=["deliveries", "raw"], partitions_def=dg.DynamicPartitionsDefinition(name="deliveries"))
 def raw() -> None: ...
 
 
@@ -70,7 +70,7 @@ class Ticking:
 
     def add(self, *keys: str) -> None:
         """Add keys to the set, as Dagster does it for a tick."""
-        self._instance.add_dynamic_partitions("drops", keys)
+        self._instance.add_dynamic_partitions("deliveries", keys)
 
     def look(self) -> Any:
         context = dg.build_sensor_context(
@@ -90,9 +90,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def place(disk_or_gcs_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where drops arrive. The prefix of outputs is on the same kind of store."""
+    """Where deliveries arrive. The prefix of outputs is on the same kind of store."""
     monkeypatch.setenv("MARIN_PREFIX", join(disk_or_gcs_prefix, "outputs"))
-    return join(disk_or_gcs_prefix, "drops")
+    return join(disk_or_gcs_prefix, "deliveries")
 
 
 @pytest.fixture
@@ -100,26 +100,28 @@ def ticking(place: str, clock: Clock) -> Iterator[Callable[..., Ticking]]:
     with dg.DagsterInstance.ephemeral() as instance:
 
         def make(pattern: str = "{drop}/*.gz", keys: Sequence[str] = (), **options: Any) -> Ticking:
-            instance.add_dynamic_partitions("drops", keys)
+            instance.add_dynamic_partitions("deliveries", keys)
             path = pattern if pattern.startswith("{prefix}") else join(place, pattern)
-            sensor = new_raw_data("watch", path, partitions="drops", assets=["drops/raw"], **options)
+            sensor = new_raw_data("watch", path, partitions="deliveries", assets=["deliveries/raw"], **options)
             return Ticking(sensor, instance)
 
         yield make
 
 
-def drop(place: str, *names: str, data: bytes = b"1") -> None:
+def delivery(place: str, *names: str, data: bytes = b"1") -> None:
     for name in names:
         write_bytes(join(place, name), data)
 
 
-def test_a_drop_that_has_settled_is_requested_once(ticking: Callable[..., Ticking], place: str, clock: Clock) -> None:
+def test_a_delivery_that_has_settled_is_requested_once(
+    ticking: Callable[..., Ticking], place: str, clock: Clock
+) -> None:
     tick = ticking(complete=Settled(100))
-    drop(place, "2026-01/a.gz", "2026-01/notes.txt", "elsewhere.txt")
+    delivery(place, "2026-01/a.gz", "2026-01/notes.txt", "elsewhere.txt")
     assert tick() == []
     assert "1 arriving ('2026-01': it changed less than 100 s ago)" in tick.said
     clock.now_s += 60
-    drop(place, "2026-01/b.gz")
+    delivery(place, "2026-01/b.gz")
     assert tick() == []
     clock.now_s += 60
     assert tick() == []
@@ -129,39 +131,39 @@ def test_a_drop_that_has_settled_is_requested_once(ticking: Callable[..., Tickin
     assert tick.said.endswith("1 taken; last new one: '2026-01' at 1970-01-12 13:49 UTC.")
 
 
-def test_drops_that_are_files_and_drops_with_a_marker(ticking: Callable[..., Ticking], place: str) -> None:
+def test_deliveries_that_are_files_and_deliveries_with_a_marker(ticking: Callable[..., Ticking], place: str) -> None:
     files = ticking("{drop}.gz", complete=Settled(0))
-    drop(place, "x.gz", "y.gz", "z.txt", "marked/a.gz")
+    delivery(place, "x.gz", "y.gz", "z.txt", "marked/a.gz")
     assert files() == ["x", "y"]
     marked = ticking(complete=Marked("_SUCCESS"))
     assert marked() == []
-    drop(place, "marked/_SUCCESS")
+    delivery(place, "marked/_SUCCESS")
     assert marked() == ["marked"]
     assert ticking("{drop}/*", complete=Marked("_SUCCESS"))() == ["marked"], "the pattern may match the marker too"
 
 
-def test_a_drop_with_a_manifest_is_taken_when_each_file_has_arrived_whole(
+def test_a_delivery_with_a_manifest_is_taken_when_each_file_has_arrived_whole(
     ticking: Callable[..., Ticking], place: str
 ) -> None:
     tick, whole = ticking(complete=Manifested("SHA256SUMS")), b"x" * 5000
-    drop(place, "a/1.gz", data=whole)
-    drop(place, "a/2.gz", data=whole[:10])
+    delivery(place, "a/1.gz", data=whole)
+    delivery(place, "a/2.gz", data=whole[:10])
     digest = hashlib.sha256(whole).hexdigest()
-    drop(place, "a/SHA256SUMS", data=f"{digest}  1.gz\n{digest}  2.gz\n".encode())
+    delivery(place, "a/SHA256SUMS", data=f"{digest}  1.gz\n{digest}  2.gz\n".encode())
     assert tick() == []
     assert "1 arriving ('a': '2.gz' has another checksum than 'SHA256SUMS' names, so it has not arrived" in tick.said
-    drop(place, "a/2.gz", data=whole)
+    delivery(place, "a/2.gz", data=whole)
     assert tick() == ["a"]
 
 
 @pytest.mark.timeout(60)
-def test_a_fifo_a_socket_and_a_link_to_nothing_hold_up_their_own_drop_alone(
+def test_a_fifo_a_socket_and_a_link_to_nothing_hold_up_their_own_delivery_alone(
     ticking: Callable[..., Ticking], tmp_path: Path, place: str
 ) -> None:
     if "://" in place:
         pytest.skip("only a disk has such things")
     tick = ticking(complete=Settled(0), recheck_s=0)
-    drop(place, "good/1.gz", "pipe/1.gz", "socket/1.gz", "link/1.gz", "loop/1.gz", "beside/1.gz", "deep/1.gz")
+    delivery(place, "good/1.gz", "pipe/1.gz", "socket/1.gz", "link/1.gz", "loop/1.gz", "beside/1.gz", "deep/1.gz")
     os.mkfifo(Path(place, "pipe/2.gz"))
     os.mkfifo(Path(place, "a.fifo"))
     with socket.socket(socket.AF_UNIX) as server:
@@ -175,7 +177,7 @@ def test_a_fifo_a_socket_and_a_link_to_nothing_hold_up_their_own_drop_alone(
     assert tick() == ["beside", "deep", "good"], "what the pattern does not match holds up nothing"
     said = tick.warned
     assert [sentence.partition(":")[0] for sentence in said] == [
-        f"The drop {name!r} cannot be taken" for name in ("link", "loop", "nowhere", "pipe", "socket")
+        f"The delivery {name!r} cannot be taken" for name in ("link", "loop", "nowhere", "pipe", "socket")
     ]
     assert "'/no/such', which does not exist. Restore that, or remove the link." in said[0]
     assert "2.gz' is a FIFO, expected a file. Move it out of the input." in said[3]
@@ -183,16 +185,16 @@ def test_a_fifo_a_socket_and_a_link_to_nothing_hold_up_their_own_drop_alone(
     os.mkfifo(Path(place, "good/2.gz"))
     assert tick() == ["pipe"]
     assert (tick(), tick.observed) == ([], [])
-    assert any(sentence.startswith("The drop 'good' cannot be taken") for sentence in tick.warned)
+    assert any(sentence.startswith("The delivery 'good' cannot be taken") for sentence in tick.warned)
     assert "; and 2 more in the tick's log;" in tick.said
     files = ticking("{drop}.gz", complete=Settled(0))
-    drop(place, "x.gz")
+    delivery(place, "x.gz")
     os.mkfifo(Path(place, "y.gz"))
     assert files() == ["x"]
-    assert "The drop 'y' cannot be taken" in files.warned[0]
+    assert "The delivery 'y' cannot be taken" in files.warned[0]
 
 
-def test_a_folder_that_cannot_be_listed_holds_up_its_own_drop_alone(
+def test_a_folder_that_cannot_be_listed_holds_up_its_own_delivery_alone(
     ticking: Callable[..., Ticking], place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "://" in place:
@@ -206,12 +208,12 @@ def test_a_folder_that_cannot_be_listed_holds_up_its_own_drop_alone(
 
     monkeypatch.setattr(os, "scandir", scandir)
     tick = ticking("{drop}/**/*.gz", complete=Settled(0), recheck_s=0)
-    drop(place, "a/1.gz", "a/sub/2.gz", "b/1.gz", "c/1.gz")
+    delivery(place, "a/1.gz", "a/sub/2.gz", "b/1.gz", "c/1.gz")
     closed = {join(place, "a/sub"), join(place, "b")}
     assert tick() == ["c"]
     assert tick.warned == [
-        "The drop 'a' cannot be taken: 'sub' cannot be read (Permission denied).",
-        "The drop 'b' cannot be taken: it cannot be listed (Permission denied).",
+        "The delivery 'a' cannot be taken: 'sub' cannot be read (Permission denied).",
+        "The delivery 'b' cannot be taken: it cannot be listed (Permission denied).",
     ]
     closed.clear()
     assert tick() == ["a", "b"]
@@ -221,7 +223,7 @@ def test_a_tick_whose_cursor_is_lost_requests_the_same_with_the_same_run_keys(
     ticking: Callable[..., Ticking], place: str
 ) -> None:
     tick = ticking(complete=Settled(0))
-    drop(place, "a/1.gz", "b/1.gz")
+    delivery(place, "a/1.gz", "b/1.gz")
     lost = tick.look()  # the daemon is killed before it keeps the cursor
     again = tick.look()
     keys = [request.run_key for request in lost.run_requests]
@@ -229,18 +231,18 @@ def test_a_tick_whose_cursor_is_lost_requests_the_same_with_the_same_run_keys(
     assert lost.cursor == again.cursor
 
 
-def test_what_happens_to_a_drop_after_it_was_taken_is_told_apart_once(
+def test_what_happens_to_a_delivery_after_it_was_taken_is_told_apart_once(
     ticking: Callable[..., Ticking], place: str, clock: Clock
 ) -> None:
     tick = ticking(complete=Settled(0), recheck_s=0)
-    drop(place, "a/1.gz", "a/2.gz", "a/3.gz")
+    delivery(place, "a/1.gz", "a/2.gz", "a/3.gz")
     assert tick() == ["a"]
-    drop(place, "a/2.gz", data=b"22")
-    drop(place, "a/4.gz")
+    delivery(place, "a/2.gz", data=b"22")
+    delivery(place, "a/4.gz")
     remove(join(place, "a/3.gz"))
     assert tick() == []
     sentence = (
-        "The drop 'a' has changed since it was taken: 1 late ('4.gz'), 1 rewritten ('2.gz'), 1 vanished ('3.gz')."
+        "The delivery 'a' has changed since it was taken: 1 late ('4.gz'), 1 rewritten ('2.gz'), 1 vanished ('3.gz')."
     )
     assert tick.observed == [sentence]
     assert sentence.rstrip(".") in tick.said
@@ -248,13 +250,15 @@ def test_what_happens_to_a_drop_after_it_was_taken_is_told_apart_once(
     assert tick.observed == []
 
 
-def test_a_changed_drop_is_taken_again_as_a_revision(ticking: Callable[..., Ticking], place: str, clock: Clock) -> None:
+def test_a_changed_delivery_is_taken_again_as_a_revision(
+    ticking: Callable[..., Ticking], place: str, clock: Clock
+) -> None:
     tick = ticking(complete=Settled(100), recheck_s=0, on_change="revise")
-    drop(place, "a/1.gz")
+    delivery(place, "a/1.gz")
     assert tick() == []
     clock.now_s += 100
     assert tick() == ["a"]
-    drop(place, "a/2.gz")
+    delivery(place, "a/2.gz")
     assert tick() == []
     assert "It is taken again as revision 2 when it is complete." in tick.observed[0]
     clock.now_s += 100
@@ -263,16 +267,16 @@ def test_a_changed_drop_is_taken_again_as_a_revision(ticking: Callable[..., Tick
     assert tick() == []
 
 
-def test_a_drop_that_is_gone_is_reported_after_two_looks(ticking: Callable[..., Ticking], place: str) -> None:
+def test_a_delivery_that_is_gone_is_reported_after_two_looks(ticking: Callable[..., Ticking], place: str) -> None:
     tick = ticking(complete=Settled(0))
-    drop(place, "a/1.gz", "b/1.gz")
+    delivery(place, "a/1.gz", "b/1.gz")
     assert tick() == ["a", "b"]
     remove(join(place, "a/1.gz"))
     folder = Path(place, "a")
     if folder.exists():
         folder.rmdir()
     assert (tick(), tick.observed) == ([], [])
-    assert (tick(), tick.observed) == ([], ["The drop 'a' is gone from its place."])
+    assert (tick(), tick.observed) == ([], ["The delivery 'a' is gone from its place."])
     assert (tick(), tick.observed) == ([], [])
 
 
@@ -280,7 +284,7 @@ def test_a_place_that_is_empty_all_at_once_is_a_skipped_tick(
     ticking: Callable[..., Ticking], place: str, clock: Clock
 ) -> None:
     tick = ticking(complete=Settled(0))
-    drop(place, "a/1.gz")
+    delivery(place, "a/1.gz")
     assert tick() == ["a"]
     before = tick.cursor
     remove(join(place, "a/1.gz"))
@@ -289,9 +293,9 @@ def test_a_place_that_is_empty_all_at_once_is_a_skipped_tick(
         folder.rmdir()
     for _ in range(3):
         assert tick() == []
-        assert "any more: 1 drop known so far. See that the folder or the bucket is the right one" in tick.said
+        assert "any more: 1 delivery known. See that the folder or the bucket is the right one" in tick.said
     assert tick.cursor == before
-    drop(place, "a/1.gz")
+    delivery(place, "a/1.gz")
     assert tick() == []
 
 
@@ -302,14 +306,14 @@ def test_a_place_that_is_not_there_is_said_to_be_so(ticking: Callable[..., Ticki
         assert "does not exist: " in tick.said
         assert place in tick.said
         assert "Correct the sensor's path, or create it. The next tick looks again." in tick.said
-    drop(place, "notes.txt")
+    delivery(place, "notes.txt")
     assert tick() == []
-    assert tick.said.startswith("0 drops at ")
+    assert tick.said.startswith("0 deliveries at ")
     if "://" not in place:
         beside = ticking("notes.txt/{drop}/*.gz", complete=Settled(0))
         assert beside() == []
         assert "notes.txt' is no folder" in beside.said
-    drop(place, "x.gz")
+    delivery(place, "x.gz")
     assert tick() == ["x"]
 
 
@@ -317,7 +321,7 @@ def test_a_place_under_the_prefix_is_that_of_the_deployment(
     ticking: Callable[..., Ticking], place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tick = ticking("{prefix}/inbox/{drop}/*.gz", complete=Settled(0))
-    drop(join(place, "other"), "inbox/a/1.gz")
+    delivery(join(place, "other"), "inbox/a/1.gz")
     assert tick() == []
     assert "/inbox/{drop}/*.gz', does not exist: " in tick.said
     monkeypatch.setenv("MARIN_PREFIX", join(place, "other"))
@@ -328,27 +332,27 @@ def test_at_most_so_many_are_taken_in_one_tick_and_none_is_forgotten(
     ticking: Callable[..., Ticking], place: str
 ) -> None:
     tick = ticking(complete=Settled(0), at_most=2)
-    drop(place, *(f"d{n}/1.gz" for n in range(5)))
+    delivery(place, *(f"d{n}/1.gz" for n in range(5)))
     assert [tick(), tick(), tick(), tick()] == [["d0", "d1"], ["d2", "d3"], ["d4"], []]
 
 
 def test_a_name_that_cannot_be_a_key_is_said_and_holds_nothing_up(ticking: Callable[..., Ticking], place: str) -> None:
     tick = ticking(complete=Settled(0))
-    drop(place, "a...b/1.gz", "good/1.gz")
+    delivery(place, "a...b/1.gz", "good/1.gz")
     assert tick() == ["good"]
     assert tick() == []
-    assert "The drop 'a...b' has '...'" in tick.said
+    assert "The delivery 'a...b' has '...'" in tick.said
 
 
-def test_a_drop_that_differs_in_case_alone_is_not_taken_and_holds_nothing_up(
+def test_a_delivery_that_differs_in_case_alone_is_not_taken_and_holds_nothing_up(
     ticking: Callable[..., Ticking], place: str
 ) -> None:
     tick = ticking(complete=Settled(0), keys=["older"])
-    drop(place, "Case/1.gz", "case/1.gz", "Older/1.gz", "other/1.gz")
+    delivery(place, "Case/1.gz", "case/1.gz", "Older/1.gz", "other/1.gz")
     assert tick() == ["Case", "other"]
     assert [sentence.partition(", and")[0] for sentence in tick.warned] == [
-        "The drop 'Older' is not taken. The partition key 'Older' is new in the set of partitions",
-        "The drop 'case' is not taken. The partition key 'case' is new in the set of partitions",
+        "The delivery 'Older' is not taken. The partition key 'Older' is new in the set of partitions",
+        "The delivery 'case' is not taken. The partition key 'case' is new in the set of partitions",
     ]
     assert tick() == []
     tick.add("older", "Older")
@@ -358,18 +362,22 @@ def test_a_drop_that_differs_in_case_alone_is_not_taken_and_holds_nothing_up(
 @pytest.mark.parametrize(
     ("assets", "partitions", "sentence"),
     [
-        (["drops/rw"], "drops", "The sensor's asset 'drops/rw' is not in the code location. Did you mean 'drops/raw'?"),
         (
-            ["drops/raw"],
+            ["deliveries/rw"],
+            "deliveries",
+            "The sensor's asset 'deliveries/rw' is not in the code location. Did you mean 'deliveries/raw'?",
+        ),
+        (
+            ["deliveries/raw"],
             "other",
-            "its asset 'drops/raw' has other partitions. Give its step partitions=dynamic('other')",
+            "its asset 'deliveries/raw' has other partitions. Give its step partitions=dynamic('other')",
         ),
     ],
 )
 def test_assets_that_do_not_fit_are_one_sentence(
     place: str, clock: Clock, instance: dg.DagsterInstance, assets: list[str], partitions: str, sentence: str
 ) -> None:
-    drop(place, "a/1.gz")
+    delivery(place, "a/1.gz")
     sensor = new_raw_data("watch", join(place, "{drop}/*"), partitions=partitions, assets=assets, complete=Settled(0))
     tick = Ticking(sensor, instance)
     assert tick() == []
@@ -380,7 +388,7 @@ def test_a_state_that_is_damaged_or_gone_is_a_skipped_tick(
     ticking: Callable[..., Ticking], place: str, disk_or_gcs_prefix: str
 ) -> None:
     tick = ticking(complete=Settled(0))
-    drop(place, "a/1.gz")
+    delivery(place, "a/1.gz")
     assert tick() == ["a"]
     cursor = json.loads(str(tick.cursor))
     path = join(disk_or_gcs_prefix, "outputs/.marin/sensors/watch", f"{cursor['state']}.json.gz")
@@ -400,16 +408,16 @@ def test_a_store_that_fails_is_a_skipped_tick_and_the_next_one_catches_up(
 ) -> None:
     monkeypatch.setenv("MARIN_PREFIX", str(tmp_path / "outputs"))
     monkeypatch.setattr(ticks, "LISTING_TIMEOUT_S", 10.0)
-    place = join(gcs_bucket.prefix, "drops")
+    place = join(gcs_bucket.prefix, "deliveries")
     sensor = new_raw_data(
-        "watch", join(place, "{drop}/*.gz"), partitions="drops", assets=["drops/raw"], complete=Settled(0)
+        "watch", join(place, "{drop}/*.gz"), partitions="deliveries", assets=["deliveries/raw"], complete=Settled(0)
     )
     with dg.DagsterInstance.ephemeral() as instance:
         tick = Ticking(sensor, instance)
-        drop(place, "a/1.gz")
+        delivery(place, "a/1.gz")
         assert tick() == ["a"]
         before = tick.cursor
-        drop(place, "b/1.gz")
+        delivery(place, "b/1.gz")
         gcs_bucket.fail(match="/o", status=403, times=1000)
         assert tick() == []
         assert "could not be listed (" in tick.said
@@ -420,7 +428,7 @@ def test_a_store_that_fails_is_a_skipped_tick_and_the_next_one_catches_up(
 
 def test_a_cursor_of_something_else_is_a_skipped_tick(ticking: Callable[..., Ticking], place: str) -> None:
     tick = ticking(complete=Settled(0))
-    drop(place, "a/1.gz")
+    delivery(place, "a/1.gz")
     for text in ("not json", '{"other": 1}'):
         tick.cursor = text
         assert tick() == []
@@ -433,16 +441,18 @@ def test_a_cursor_of_something_else_is_a_skipped_tick(ticking: Callable[..., Tic
 )
 def test_a_mistake_in_the_call_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match="The sensor 'watch'") as refused:
-        new_raw_data("watch", "/x/{drop}/*", **{"partitions": "drops", "assets": ["a"], **options})
+        new_raw_data("watch", "/x/{drop}/*", **{"partitions": "deliveries", "assets": ["a"], **options})
     assert sentence in str(refused.value)
 
 
-def test_many_small_drops_are_one_run(place: str, clock: Clock, instance: dg.DagsterInstance, tmp_path: Path) -> None:
+def test_many_small_deliveries_are_one_run(
+    place: str, clock: Clock, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
     sensor = new_raw_data(
-        "watch", join(place, "{drop}/*.gz"), partitions="drops", assets=["parts/raw"], complete=Settled(0),
+        "watch", join(place, "{drop}/*.gz"), partitions="deliveries", assets=["parts/raw"], complete=Settled(0),
         runs="together", at_most=3,
     )  # fmt: skip
-    definitions = definitions_of([part("raw", dynamic("drops"), tmp_path / "calls")])
+    definitions = definitions_of([part("raw", dynamic("deliveries"), tmp_path / "calls")])
     cursor: str | None = None
 
     def tick() -> tuple[list[tuple[str, str]], str]:
@@ -453,7 +463,7 @@ def test_many_small_drops_are_one_run(place: str, clock: Clock, instance: dg.Dag
         result: Any = sensor(context)
         cursor = result.cursor
         for request in result.dynamic_partitions_requests:
-            instance.add_dynamic_partitions("drops", list(request.partition_keys))
+            instance.add_dynamic_partitions("deliveries", list(request.partition_keys))
         ranges = []
         for request in result.run_requests or ():
             create_run_for_test(instance, job_name="x", status=dg.DagsterRunStatus.STARTED, tags=request.tags)
@@ -465,7 +475,7 @@ def test_many_small_drops_are_one_run(place: str, clock: Clock, instance: dg.Dag
         for run in instance.get_runs():
             instance.delete_run(run.run_id)
 
-    instance.add_dynamic_partitions("drops", ["d3", "old"])
+    instance.add_dynamic_partitions("deliveries", ["d3", "old"])
     for number in range(1, 6):
         write_bytes(join(place, f"d{number}", "a.gz"), b"x")
     assert tick() == ([("d3", "d3"), ("d1", "d2")], ""), "d3 is not beside the new ones"
@@ -482,4 +492,4 @@ def test_many_small_drops_are_one_run(place: str, clock: Clock, instance: dg.Dag
 
 def test_another_way_to_run_is_refused() -> None:
     with pytest.raises(ValueError, match="has runs='all', expected 'each' or 'together'"):
-        new_raw_data("watch", "a/{drop}/*", partitions="drops", assets=["drops/raw"], runs="all")  # type: ignore[arg-type]
+        new_raw_data("watch", "a/{drop}/*", partitions="deliveries", assets=["deliveries/raw"], runs="all")  # type: ignore[arg-type]

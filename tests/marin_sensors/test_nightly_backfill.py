@@ -108,15 +108,15 @@ def test_the_cap_is_of_the_newest(evaluate: Evaluate) -> None:
 def test_a_pool_has_a_cap_of_its_own(evaluate: Evaluate, graph: Graph, store: Store, tmp_path: Path) -> None:
     calls = tmp_path / "calls.txt"
     raw = part("raw", static(*KEYS), calls)
-    judged = dataclasses.replace(part("judged", static(*KEYS), calls, reads=raw), resources=gpu("H100"))
-    both = definitions_of([raw, judged])
+    decided = dataclasses.replace(part("judged", static(*KEYS), calls, reads=raw), resources=gpu("H100"))
+    both = definitions_of([raw, decided])
     end(graph, store, "parts/raw", "c", "d")
     names = ["parts/raw", "parts/judged"]
     assert evaluate(*names, definitions=both, cap_per_pool={"gpu_H100": 2}).runs == [
         ("e", "e", names),
         ("d", "d", ["parts/judged"]),
     ]
-    end(build_graph([raw, judged]), store, "parts/judged", "d")
+    end(build_graph([raw, decided]), store, "parts/judged", "d")
     assert evaluate(*names, definitions=both, cap=3, cap_per_pool={"gpu_H100": 2}).runs == [
         ("e", "e", names),
         ("c", "c", ["parts/judged"]),
@@ -161,9 +161,11 @@ def test_windows_and_sets_that_grow_have_the_keys_of_the_moment(
     assert evaluate("parts/days", definitions=definitions_of([days]), cap=3).runs == [
         ("2026-01-02", "2026-01-04", ["parts/days"])
     ]
-    drops = part("drops", dynamic("drops"), tmp_path / "calls.txt")
-    instance.add_dynamic_partitions("drops", ["y", "x"])
-    assert evaluate("parts/drops", definitions=definitions_of([drops])).runs == [("y", "x", ["parts/drops"])]
+    deliveries = part("deliveries", dynamic("deliveries"), tmp_path / "calls.txt")
+    instance.add_dynamic_partitions("deliveries", ["y", "x"])
+    assert evaluate("parts/deliveries", definitions=definitions_of([deliveries])).runs == [
+        ("y", "x", ["parts/deliveries"])
+    ]
 
 
 def test_the_same_night_has_the_same_run_keys(evaluate: Evaluate) -> None:
@@ -217,8 +219,8 @@ def test_a_product_is_requested_in_ranges_that_dagster_makes_as_they_are(
 def test_a_product_with_a_set_that_grows_is_made(
     evaluate: Evaluate, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    sets = product(drop=dynamic("drops"), lang=static("en", "de"))
-    instance.add_dynamic_partitions("drops", ["y", "x"])
+    sets = product(delivery=dynamic("deliveries"), lang=static("en", "de"))
+    instance.add_dynamic_partitions("deliveries", ["y", "x"])
     pages = part("pages", sets, tmp_path / "calls.txt")
     found = evaluate("parts/pages", definitions=definitions_of([pages]))
     assert found.runs == [("x|en", "x|de", ["parts/pages"]), ("y|en", "y|de", ["parts/pages"])]

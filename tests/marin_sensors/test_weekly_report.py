@@ -30,9 +30,9 @@ from marin_resources.storage.files import read_bytes
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.usage.entries import FOLDER
-from marin_sensors.outdated import find_outdated, outdated
 from marin_sensors.queries.materialized import steps_of
 from marin_sensors.stale_leases import stale_leases
+from marin_sensors.unsynced import find_unsynced, unsynced
 from marin_sensors.weekly.run_history import Ran, read_week
 from marin_sensors.weekly_report import weekly_report
 
@@ -160,12 +160,12 @@ def test_a_week_is_counted_and_told(instance: dg.DagsterInstance, disk_or_gcs_pr
         "hours": 1.5,
         "transferred_gb": 5.0,
     }
-    numbers |= {"device_hours": 5.0, "device_hours_gpu_H100": 5.0, "outdated": 0}
+    numbers |= {"device_hours": 5.0, "device_hours_gpu_H100": 5.0, "unsynced": 0}
     assert {name: shown[name].value for name in numbers} == numbers
     summary = shown["summary"].value
     assert summary.endswith(
         "1 run ended, 1 failed. 6 outputs computed in 1.5 h, 3 reused. 5.0 device hours (gpu_H100 5.0). 5.0 GB from "
-        "other regions. 0 assets outdated."
+        "other regions. 0 assets unsynced."
     )
     assert len(summary) < 1000
     date = shown["until"].value[:10]
@@ -219,7 +219,7 @@ def test_many_materializations_of_an_asset_are_read_in_pages(
     assert read_week(instance, since, now(), KEY).assets == {"a": Ran(computed=4, reused=4, compute_s=4.0)}
 
 
-def test_what_is_outdated_is_named(instance: dg.DagsterInstance, prefix: Path, tmp_path: Path) -> None:
+def test_what_is_unsynced_is_named(instance: dg.DagsterInstance, prefix: Path, tmp_path: Path) -> None:
     calls = tmp_path / "calls.txt"
 
     def steps(value: int) -> list[Step]:
@@ -233,10 +233,10 @@ def test_what_is_outdated_is_named(instance: dg.DagsterInstance, prefix: Path, t
         for key in [None] if node.step.partitions is None else ["a", "b"]:
             instance.report_runless_asset_event(dg.AssetMaterialization(asset_key(node), partition=key, tags=tags))
     shown = Deployment(instance, steps(2)).make()
-    named = {name: (version, count) for name, version, count in rows(shown, "outdated now")}
+    named = {name: (version, count) for name, version, count in rows(shown, "unsynced now")}
     versions = {"/".join(asset_key(node).path): node.version.hash for node in build_graph(steps(2))}
     assert named == {"parts/whole": (versions["parts/whole"], ""), "parts/parts": (versions["parts/parts"], "2")}
-    assert shown["outdated"].value == 2
+    assert shown["unsynced"].value == 2
 
 
 def test_it_is_taken_for_no_step(instance: dg.DagsterInstance, prefix: Path) -> None:
@@ -245,8 +245,8 @@ def test_it_is_taken_for_no_step(instance: dg.DagsterInstance, prefix: Path) -> 
     graph = there.repository.asset_graph
     assert graph.has(KEY)
     assert [key.to_user_string() for key in steps_of(graph)] == ["toy/a"]
-    assert find_outdated(graph, instance, Store(str(prefix))) == []
-    for sensor in (outdated(), stale_leases()):
+    assert find_unsynced(graph, instance, Store(str(prefix))) == []
+    for sensor in (unsynced(), stale_leases()):
         context = dg.build_sensor_context(instance=instance, repository_def=there.repository)
         said = sensor(context)
         reason = said if isinstance(said, dg.SkipReason) else said.skip_reason  # type: ignore[union-attr]

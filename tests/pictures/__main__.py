@@ -2,8 +2,8 @@
 
     python tests/pictures [NAME ...]      all, or those that are named
 
-The experiments are those of the documentation: the quickstart, the drops, the small model that is evaluated while it
-trains. They run in a copy of the checkout, so that an edit of one does what a reader's edit does. Some ten minutes.
+The experiments are those of the documentation: the quickstart, the deliveries, the small model that is evaluated while
+it trains. They run in a copy of the checkout, so that an edit of one does what a reader's edit does. Some ten minutes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from playwright.sync_api import Page, sync_playwright
 from running import wait_until
 
 IMAGES = ROOT / "docs/images"
-DROPS = [f"2026-{month:02}" for month in range(1, 7)]
+DELIVERIES = [f"2026-{month:02}" for month in range(1, 7)]
 LATE = "2026-05"
 """It never arrives."""
 BACKFILL_ENDED = ("COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
 CHANGE = "sed -i 's/LlamaSpec()/LlamaSpec(hidden_dim=versioned(128))/' marin_assets/experiments/quickstart.py"
-ADD = """mutation($key: String!) { addDynamicPartition(partitionsDefName: "drops", partitionKey: $key,
+ADD = """mutation($key: String!) { addDynamicPartition(partitionsDefName: "articles", partitionKey: $key,
   repositorySelector: {repositoryLocationName: "marin", repositoryName: "__repository__"}) { __typename } }"""
 RUNS = "query($f: RunsFilter!) { runsOrError(filter: $f) { ... on Runs { results { runId } } } }"
 RELOAD = 'mutation { reloadRepositoryLocation(repositoryLocationName: "marin") { __typename } }'
@@ -75,12 +75,12 @@ def asset(scene: Scene) -> None:
 
 
 def partitions(scene: Scene) -> None:
-    scene.open(f"/assets/drops/raw?view=partitions&partition={LATE}", DROPS[0], height=620)
+    scene.open(f"/assets/articles/raw?view=partitions&partition={LATE}", DELIVERIES[0], height=620)
     scene.page.wait_for_timeout(3_000)
 
 
 def backfill(scene: Scene) -> None:
-    scene.open(f"/runs/b/{scene.backfill}", "drops / raw", height=560)
+    scene.open(f"/runs/b/{scene.backfill}", "articles / raw", height=560)
 
 
 def failure(scene: Scene) -> None:
@@ -133,11 +133,11 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
         checkout = Checkout(Path(folder))
         make_quickstart(checkout)
-        make_drops(checkout)
+        make_deliveries(checkout)
         make_watched(checkout)
         with ui(checkout) as dev, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            backfill_id, failed_run = backfill_drops(dev)
+            backfill_id, failed_run = backfill_deliveries(dev)
             scene = Scene(checkout, dev, browser.new_page(), backfill_id, failed_run)
             for name, show in PICTURES.items():
                 if not names or name in names:
@@ -152,17 +152,17 @@ def make_quickstart(checkout: Checkout) -> None:
     _do(checkout, "python -m marin_assets.experiments.quickstart")
 
 
-def make_drops(checkout: Checkout) -> None:
-    """The experiment of the page, and six drops of which one is late."""
-    _save(checkout, "docs/how-to/curate-data-in-drops.md")
+def make_deliveries(checkout: Checkout) -> None:
+    """The experiment of the page, and six deliveries of which one is late."""
+    _save(checkout, "docs/how-to/curate-data-in-deliveries.md")
     articles = sorted(topics.items())
-    for number, drop in enumerate(DROPS):
-        if drop != LATE:
-            (checkout.folder / "drops" / drop).mkdir(parents=True)
-            with gzip.open(checkout.folder / "drops" / drop / "articles.jsonl.gz", "wt") as file:
+    for number, delivery in enumerate(DELIVERIES):
+        if delivery != LATE:
+            (checkout.folder / "articles" / delivery).mkdir(parents=True)
+            with gzip.open(checkout.folder / "articles" / delivery / "articles.jsonl.gz", "wt") as file:
                 for title, body in articles[number % 2 :: 2]:
                     file.write(json.dumps({"title": title, "body": body}) + "\n")
-    _do(checkout, f"python -m marin_assets.experiments.drops --select +tokenized --partition {DROPS[0]}")
+    _do(checkout, f"python -m marin_assets.experiments.articles --select +tokenized --partition {DELIVERIES[0]}")
 
 
 def make_watched(checkout: Checkout) -> None:
@@ -201,12 +201,21 @@ def ui(checkout: Checkout) -> Iterator[DagsterDev]:
         yield dev
 
 
-def backfill_drops(dev: DagsterDev) -> tuple[str, str]:
-    """A backfill of all drops, through the daemon; it, and a run of it that failed."""
-    for drop in DROPS[1:]:
-        dev.ask(ADD, key=drop)
-    chain = ["drops/raw", "drops/documents", "drops/attributes/repetition", "drops/consolidated", "drops/tokenized"]
-    params: dict[str, Any] = {"assetSelection": [{"path": name.split("/")} for name in chain], "partitionNames": DROPS}
+def backfill_deliveries(dev: DagsterDev) -> tuple[str, str]:
+    """A backfill of all deliveries, through the daemon; it, and a run of it that failed."""
+    for delivery in DELIVERIES[1:]:
+        dev.ask(ADD, key=delivery)
+    chain = [
+        "articles/raw",
+        "articles/documents",
+        "articles/attributes/repetition",
+        "articles/consolidated",
+        "articles/tokenized",
+    ]
+    params: dict[str, Any] = {
+        "assetSelection": [{"path": name.split("/")} for name in chain],
+        "partitionNames": DELIVERIES,
+    }
     launched = dev.ask(BACKFILL, p=params)["launchPartitionBackfill"]
     assert launched["__typename"] == "LaunchBackfillSuccess", launched
     made = launched["backfillId"]

@@ -1,4 +1,4 @@
-"""A model scores a sample by a rubric, a classifier learns from it, and the whole corpus is judged."""
+"""A model scores a sample by a rubric, a classifier learns from it, and the whole corpus is scored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from marin_assets import output_path_of
 from marin_assets.defaults import Datashop, default_datashop, default_download
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
 from marin_assets.inference.engine import VLLM
-from marin_assets.plan.requirements import lacks_of
+from marin_assets.plan.requirements import missing_requirements_of
 from marin_assets.step.graph import build_graph
-from marin_resources.ray_tpu.requirements import describe_lacks
+from marin_resources.ray_tpu.requirements import describe_missing
 from marin_resources.storage.files import read_json
 
 RUBRIC = "From 0 to 5, how much is this about classes?\nText:{text}\nScore:"
@@ -118,8 +118,8 @@ def test_the_plan_says_that_the_engine_is_not_there(
 ) -> None:
     monkeypatch.setenv("MARIN_VLLM_PYTHON", "/no/python")
     graph = build_graph(datashop(corpus_path, corpus_path).steps)
-    lacks = describe_lacks(lacks_of(graph, str(prefix)))
-    assert lacks == [
+    missing_by_step = describe_missing(missing_requirements_of(graph, str(prefix)))
+    assert missing_by_step == [
         "Step 'generated/help' needs the engine 'vllm', which this machine does not have. The engine 'vllm' needs "
         "vllm, and '/no/python' cannot be run ([Errno 2] No such file or directory: '/no/python'). Set "
         "MARIN_VLLM_PYTHON to the Python of an environment with them. Make one: make .venv-vllm"

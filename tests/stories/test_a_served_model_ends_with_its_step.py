@@ -85,9 +85,9 @@ def test_ctrl_c_ends_the_server_and_a_killed_worker_is_replaced(script: Path, tm
     assert 0 < kept < 6
     run = start(script, prefix)
     server = wait_until(lambda: server_below(prefix), "the second server", timeout_s=120)
-    keeper = psutil.Process(server.ppid())
+    supervisor = psutil.Process(server.ppid())
     wait_until(lambda: shards(prefix) > kept, "another shard", timeout_s=120)
-    psutil.Process(keeper.ppid()).kill()
+    psutil.Process(supervisor.ppid()).kill()
     wait_until(lambda: not alive(server.pid), "the second server to end", timeout_s=20)
     assert _ended(run, 300) == 0, "the run goes on with another worker"
 

@@ -17,14 +17,14 @@ import dagster as dg
 import toy_steps
 from running import definitions_of
 from toy_steps import toy
-from marin_sensors.outdated import outdated
+from marin_sensors.unsynced import unsynced
 from marin_sensors.stale_leases import stale_leases
 from marin_sensors.weekly_report import weekly_report
 
 report, each_minute = weekly_report(cron="* * * * *", start=True)
 defs = dg.Definitions.merge(
     definitions_of([toy("good"), toy("bad", toy_steps.fail)]),
-    dg.Definitions(assets=[report], schedules=[each_minute], sensors=[outdated(every_s=5), stale_leases(every_s=5)]),
+    dg.Definitions(assets=[report], schedules=[each_minute], sensors=[unsynced(every_s=5), stale_leases(every_s=5)]),
 )
 """
 

@@ -90,7 +90,7 @@ def test_a_delivery_that_arrives_is_computed_by_the_sensor_that_a_person_switche
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.goto(f"{dev.url}/locations/marin/sensors/new_deliveries")
-        page.get_by_text("A drop is complete when").first.wait_for(timeout=120_000)
+        page.get_by_text("A delivery is complete when").first.wait_for(timeout=120_000)
         picture(page, "sensor")
         switch_on(page)
         deliver(prefix, "2026-04")

@@ -23,7 +23,7 @@ def gate(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[pytest.param(True, id="own job"), pytest.param(False, id="small step", marks=pytest.mark.long)])
 def own_job(request: pytest.FixtureRequest) -> bool:
-    """Whether the steps are jobs of their own, or a carrier runs them."""
+    """Whether the steps are jobs of their own, or a batch job runs them."""
     return request.param
 
 

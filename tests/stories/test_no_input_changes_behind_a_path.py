@@ -22,7 +22,7 @@ from marin_resources.storage.output.store import Store
 from marin_resources.types.output import Observed
 from marin_resources.wire.config_json import decode
 
-DROPS, SNAPSHOTS = dynamic("drops"), dynamic("snapshots")
+DELIVERIES, SNAPSHOTS = dynamic("deliveries"), dynamic("snapshots")
 KEYS, NAMES = ("2026-01", "2026-02", "2026-03"), ("s1", "s2")
 
 
@@ -53,10 +53,10 @@ def read_all(config: ReadConfig) -> None:
     Path(config.output_path, "seen.json").write_text(json.dumps(seen))
 
 
-RAW = Step(name="raw/drops", fn=write_raw, config=RawConfig(), partitions=DROPS)
-OWN = Step(name="own", fn=read_all, config=ReadConfig(reads=output_path_of(RAW)), partitions=DROPS)
+RAW = Step(name="raw/deliveries", fn=write_raw, config=RawConfig(), partitions=DELIVERIES)
+OWN = Step(name="own", fn=read_all, config=ReadConfig(reads=output_path_of(RAW)), partitions=DELIVERIES)
 NAMED = Step(name="named", fn=read_all, config=ReadConfig(reads=partitions_of(RAW, KEYS[:2])))
-SNAPSHOT = default_snapshot("drops", RAW, SNAPSHOTS)
+SNAPSHOT = default_snapshot("deliveries", RAW, SNAPSHOTS)
 OF_SNAPSHOT = Step(
     name="of_snapshot",
     fn=read_all,
@@ -65,7 +65,7 @@ OF_SNAPSHOT = Step(
 )
 
 
-class Drops(RuleBasedStateMachine):
+class Deliveries(RuleBasedStateMachine):
     """Runs as the orchestrator and a worker do them, without Dagster and Ray."""
 
     def __init__(self) -> None:
@@ -101,11 +101,11 @@ class Drops(RuleBasedStateMachine):
         self.store.publish(claim, facts, result)
 
     @rule(key=st.sampled_from(KEYS))
-    def make_a_drop(self, key: str) -> None:
+    def make_a_delivery(self, key: str) -> None:
         self.run(self.graph[RAW].at(key))
 
     @rule(key=st.sampled_from(KEYS))
-    def remove_a_drop(self, key: str) -> None:
+    def remove_a_delivery(self, key: str) -> None:
         shutil.rmtree(self.store.locate(self.graph[RAW].at(key).output), ignore_errors=True)
 
     @rule(key=st.sampled_from(KEYS))
@@ -149,5 +149,5 @@ class Drops(RuleBasedStateMachine):
         return [self.store.locate(self.graph[RAW].at(row["key"]).output) for row in listed["partitions"]]
 
 
-Drops.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
-TestDrops = Drops.TestCase
+Deliveries.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestDeliveries = Deliveries.TestCase

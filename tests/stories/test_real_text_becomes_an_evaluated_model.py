@@ -88,14 +88,14 @@ def test_nothing_of_the_environment_is_in_the_corpus(tiny_quickstart) -> None:
     assert "/site-packages/" not in text
 
 
-def test_documents_are_judged_consolidated_and_rid_of_what_the_evaluation_asks(tiny_quickstart) -> None:
+def test_documents_are_filtered_consolidated_and_rid_of_what_the_evaluation_asks(tiny_quickstart) -> None:
     def result(name: str) -> dict:
         return json.loads((tiny_quickstart.output(name) / ".executor_info").read_text())["result"]
 
     documents = result("documents/quickstart-tiny")["documents"]
     for kind in ("exact_duplicates", "near_duplicates", "repetition", "quality"):
-        judged = result(f"attributes/quickstart-tiny/{kind}")
-        assert judged["documents"] == documents == judged["kept"] + judged["rejected"]
+        decided = result(f"attributes/quickstart-tiny/{kind}")
+        assert decided["documents"] == documents == decided["kept"] + decided["rejected"]
     selected, consolidated = result("selected/quickstart-tiny"), result("consolidated/quickstart-tiny")
     clean = result("decontaminated/quickstart-tiny")
     assert selected["documents"] == documents

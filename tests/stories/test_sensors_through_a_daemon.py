@@ -25,7 +25,7 @@ from partition_steps import part
 from running import definitions_of
 from marin_assets import dynamic, versioned
 from marin_sensors.dataset_revision import dataset_revision
-from marin_sensors.outdated import CHEAP, outdated
+from marin_sensors.unsynced import CHEAP, unsynced
 from marin_sensors.stale_leases import stale_leases
 
 calls, value = Path({calls!r}), int(Path({value!r}).read_text())
@@ -36,7 +36,7 @@ steps = [
 ]
 sensors = [
     dataset_revision("c4", DATASET, partitions="commits", assets=["parts/commits"], every_s=5, start=True),
-    outdated(every_s=5),
+    unsynced(every_s=5),
     stale_leases(every_s=5),
 ]
 defs = dg.Definitions.merge(definitions_of(steps), dg.Definitions(sensors=sensors))
@@ -71,10 +71,10 @@ def test_each_does_its_work(tmp_path: Path, prefix: Path, monkeypatch: pytest.Mo
             change(dagster, value)
             wait_until(lambda: called(calls).count("changed[all]") == 2, "the changed step", timeout_s=240)
             right = "Every asset that was materialized has the version of its definition."
-            wait_until(lambda: says(instance, "outdated", right, last=True), "nothing to be outdated", timeout_s=240)
+            wait_until(lambda: says(instance, "unsynced", right, last=True), "nothing to be unsynced", timeout_s=240)
             runs = instance.get_runs()
     assert called(calls) == ["changed[all]", "changed[all]", first, second], "nothing twice"
-    assert sum(run.tags.get("marin/sensor") == "outdated" for run in runs) == 1
+    assert sum(run.tags.get("marin/sensor") == "unsynced" for run in runs) == 1
 
 
 def abandon(calls: Path, prefix: Path) -> None:

@@ -36,7 +36,7 @@ def write_experiment(
 ) -> Path:
     """Write an experiment of toy/a, toy/b with this function, and toy/c, each reading the one before; or of toy/b.
 
-    The steps are jobs of their own, or small steps of a carrier.
+    The steps are jobs of their own, or small steps of a batch job.
     """
     script = folder / "experiment.py"
     script.write_text(source.format(tests=str(Path(__file__).parent), gate=str(gate), fn=fn, own_job=own_job))

@@ -1,8 +1,8 @@
-"""200 made texts whose verdicts datatrove 0.9.0 gave (`golden_verdicts.json`). To record them again, write them as JSON
+"""200 made texts whose decisions datatrove 0.9.0 gave (`golden_decisions.json`). To record them again:
 
     python tests/support/golden_texts.py > texts.jsonl
 
-and run `tests/benchmarks/sides/filters_datatrove.py texts.jsonl verdicts verdicts.jsonl` with datatrove's Python.
+and run `tests/benchmarks/sides/filters_datatrove.py texts.jsonl decisions decisions.jsonl` with datatrove's Python.
 """
 
 from __future__ import annotations

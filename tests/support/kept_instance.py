@@ -12,17 +12,17 @@ from dagster._core.remote_origin import (
 from dagster._core.scheduler.instigation import InstigatorType, TickData, TickStatus
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-DROPS = "drops"
+DELIVERIES = "deliveries"
 
 
-@dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name=DROPS))
+@dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name=DELIVERIES))
 def dropped(context: dg.AssetExecutionContext) -> None:
-    context.log.info("the drop %s is here", context.partition_key)
+    context.log.info("the delivery %s is here", context.partition_key)
 
 
 def fill(instance: dg.DagsterInstance, keys: list[str]) -> None:
     """A key, a run, a backfill and a tick for each of the keys."""
-    instance.add_dynamic_partitions(DROPS, keys)
+    instance.add_dynamic_partitions(DELIVERIES, keys)
     for key in keys:
         assert dg.materialize([dropped], instance=instance, partition_key=key).success
         instance.add_backfill(_backfill(key))
@@ -46,9 +46,9 @@ def seen(instance: dg.DagsterInstance) -> dict[str, Any]:
         "runs": [(run.run_id, run.status, sorted(run.tags.items())) for run in runs],
         "events": {run.run_id: [entry.to_json() for entry in instance.all_logs(run.run_id)] for run in runs},
         "partitions": sorted(instance.get_materialized_partitions(dropped.key)),
-        "keys": sorted(instance.get_dynamic_partitions(DROPS)),
+        "keys": sorted(instance.get_dynamic_partitions(DELIVERIES)),
         "backfills": sorted(backfill.backfill_id for backfill in instance.get_backfills()),
-        "ticks": {key: len(instance.get_ticks("origin", key)) for key in instance.get_dynamic_partitions(DROPS)},
+        "ticks": {key: len(instance.get_ticks("origin", key)) for key in instance.get_dynamic_partitions(DELIVERIES)},
     }
 
 

@@ -81,7 +81,7 @@ PARTITIONS = [
     of_partitions("daily('2026-02-30')", "daily('2026-02-30')", "is not a day"),
     of_partitions("weekly('2026-01-01')", "weekly('2026-01-01')", "'2025-12-28'"),
     of_partitions("daily()", "daily lacks 'start'", "daily(start)"),
-    of_partitions("dynamic('my drops')", "dynamic('my drops')", "Expected letters"),
+    of_partitions("dynamic('my deliveries')", "dynamic('my deliveries')", "Expected letters"),
     of_partitions("product(day=daily('2026-01-01'))", "1 dimensions", "expected two"),
     of_partitions("product(day=daily('2026-01-01'), lang=['en'])", "lang=['en']", "expected static()"),
     of(

@@ -76,7 +76,7 @@ tokens = default_tokenize("t", a, a)
 shape = LlamaSpec()
 simple = SimpleTrainConfig(train_batch_size=8, num_train_steps=100, learning_rate=1e-3)
 '''
-GUARD = 'if __name__ == "__main__":\n    '
+WATCHDOG = 'if __name__ == "__main__":\n    '
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Mistake:
     end: str = "executor_main([b])"
 
     def script(self) -> str:
-        return f"{BEGINNING.strip()}\n\n{self.statement}\n\n{GUARD}{self.end}\n"
+        return f"{BEGINNING.strip()}\n\n{self.statement}\n\n{WATCHDOG}{self.end}\n"
 
     @property
     def line(self) -> int:

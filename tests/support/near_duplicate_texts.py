@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from marin_assets.documents import Document, read_rows, shard_name, write_documents
-from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
+from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.step.values import unwrap_versioned_value
 
@@ -54,11 +54,11 @@ def find(documents: str, output: Path | str, **changes: Any) -> dict[str, Any]:
     return find_near_duplicates(unwrap_versioned_value(config))
 
 
-def judge(documents: str, clusters: Path | str, output: Path | str, **changes: Any) -> dict[str, Any]:
-    config = JudgeNearDuplicatesConfig(
+def decide(documents: str, clusters: Path | str, output: Path | str, **changes: Any) -> dict[str, Any]:
+    config = DecideNearDuplicatesConfig(
         documents_path=documents, clusters_path=str(clusters), output_path=str(output), **changes
     )
-    return judge_near_duplicates(unwrap_versioned_value(config))
+    return decide_near_duplicates(unwrap_versioned_value(config))
 
 
 def table(output: Path | str) -> list[dict[str, Any]]:

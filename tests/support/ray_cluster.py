@@ -59,7 +59,7 @@ class Cluster:
         self.secrets = self.state / "secrets"
         """The folder of this cluster's secrets on its nodes."""
         self.secrets.mkdir()
-        self._guard = _start_guard(self.state)
+        self._guard = _start_watchdog(self.state)
         self._frozen: list[psutil.Process] = []
         self._cluster = self._up(cpus)
 
@@ -221,7 +221,7 @@ def _words(process: psutil.Process) -> str:
     return " ".join(process.cmdline())
 
 
-def _start_guard(state: Path) -> subprocess.Popen[bytes]:
+def _start_watchdog(state: Path) -> subprocess.Popen[bytes]:
     """A process that ends the cluster when its standard input is closed: by `down`, or by our death."""
     return subprocess.Popen([sys.executable, __file__, str(state)], stdin=subprocess.PIPE, start_new_session=True)
 

@@ -1,25 +1,25 @@
-"""The carriers of small steps: whose a step is, and which process."""
+"""The batch jobs of small steps: whose a step is, and which process."""
 
 from __future__ import annotations
 
 import psutil
 from orchestrator import note_of
 
-from marin_resources.storage.output.notes.job_notes import Carrier
+from marin_resources.storage.output.notes.job_notes import BatchJob
 
 
-def carrier_of(path: str, attempt: int = 1) -> Carrier:
-    """The carrier of an attempt at the output."""
-    carrier = note_of(path, attempt).carrier
-    assert carrier is not None
-    return carrier
+def batch_job_of(path: str, attempt: int = 1) -> BatchJob:
+    """The batch job of an attempt at the output."""
+    batch_job = note_of(path, attempt).batch_job
+    assert batch_job is not None
+    return batch_job
 
 
-def process_of(carrier: Carrier) -> psutil.Process:
-    """The process of the carrier itself."""
+def process_of(batch_job: BatchJob) -> psutil.Process:
+    """The process of the batch job itself."""
     [found] = [
         each
         for each in psutil.process_iter(["cmdline"])
-        if carrier.mailbox in (each.info["cmdline"] or []) and "sh" not in each.name()
+        if batch_job.task_queue in (each.info["cmdline"] or []) and "sh" not in each.name()
     ]
     return found

@@ -10,13 +10,13 @@ from typing import Any
 from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, output_path_of, versioned
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
+from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
-from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
 from marin_assets.stages.filter.registry import FilterSpec, named
-from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
+from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
 from marin_resources.ray_tpu.shards.map_shards import map_shards
@@ -89,21 +89,21 @@ def text_of(rng: random.Random, shared: Sequence[str], label: str) -> str:
 
 def steps() -> list[Step]:
     documents = step("documents", make_text, TextConfig())
-    exact = judged("exact", exact_duplicates, ExactDuplicatesConfig, documents)
-    paragraphs = judged("paragraphs", duplicate_paragraphs, DuplicateParagraphsConfig, documents)
-    filters = judged("filters", filter_documents, FilterDocumentsConfig, documents, filters=lenient(), words="fast")
-    clusters = judged("clusters", find_near_duplicates, FindNearDuplicatesConfig, documents)
-    near = judged("near", judge_near_duplicates, JudgeNearDuplicatesConfig, documents, clusters_path=out(clusters))
+    exact = decided("exact", exact_duplicates, ExactDuplicatesConfig, documents)
+    paragraphs = decided("paragraphs", duplicate_paragraphs, DuplicateParagraphsConfig, documents)
+    filters = decided("filters", filter_documents, FilterDocumentsConfig, documents, filters=lenient(), words="fast")
+    clusters = decided("clusters", find_near_duplicates, FindNearDuplicatesConfig, documents)
+    near = decided("near", decide_near_duplicates, DecideNearDuplicatesConfig, documents, clusters_path=out(clusters))
     examples = {
         side: step(f"examples/{side}", make_text, TextConfig(label=versioned(side), documents=versioned(400)))
         for side in ("prose", "lists")
     }
     paths = {side: out(made) for side, made in examples.items()}
     model = step("model", train_fasttext, TrainFastTextConfig(examples=paths))
-    quality = judged(
+    quality = decided(
         "quality",
-        judge_quality,
-        JudgeQualityConfig,
+        score_quality,
+        ScoreQualityConfig,
         documents,
         model_path=out(model),
         label=versioned("prose"),
@@ -112,7 +112,7 @@ def steps() -> list[Step]:
     attributes = {"exact": exact, "near": near, "filters": filters, "quality": quality, "paragraphs": paragraphs}
     applied = [Applied(name=name, path=out(made)) for name, made in attributes.items()]
     kept = step("kept", consolidate, ConsolidateConfig(documents_path=out(documents), attributes=applied))
-    shuffled = judged("shuffled", shuffle_documents, ShuffleDocumentsConfig, kept, shards=versioned(4))
+    shuffled = decided("shuffled", shuffle_documents, ShuffleDocumentsConfig, kept, shards=versioned(4))
     return [documents, *attributes.values(), clusters, *examples.values(), model, kept, shuffled]
 
 
@@ -124,7 +124,7 @@ def step(name: str, fn: Callable[[Any], Any], config: Any) -> Step:
     return Step(name=f"road/{name}", fn=fn, config=config, resumable=True)
 
 
-def judged(name: str, fn: Callable[[Any], Any], config: Any, documents: Step, **fields: Any) -> Step:
+def decided(name: str, fn: Callable[[Any], Any], config: Any, documents: Step, **fields: Any) -> Step:
     return step(name, fn, config(documents_path=out(documents), **fields))
 
 

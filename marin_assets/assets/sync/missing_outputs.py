@@ -3,7 +3,7 @@
 In:  nodes whose newest materialization is of their version.   Out: those that Dagster shows as missing now.
 
 Dagster 1.13 has one event after which an asset is missing: the wipe, which its UI has as a button too. A
-materialization with other versions makes it outdated and no more, an observation of an asset that can be materialized
+materialization with other versions makes it unsynced and no more, an observation of an asset that can be materialized
 is ignored, and a failed check leaves it fresh. A wipe hides the asset's earlier materializations and removes the
 results of its checks, which were those of the output that is gone; the logs of runs keep their events. Of an asset with
 partitions only those are wiped that have vanished: the history of the others stays.

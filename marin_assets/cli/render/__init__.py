@@ -1,4 +1,4 @@
 """Results of verbs as lines and as JSON. A verb collects them, and prints them.
 
-May import `marin_assets.cli.hint`, `marin_assets.inspection`, the rooms below it, and `marin_resources`.
+May import `marin_assets.cli.hint`, `marin_assets.inspection`, the packages below it, and `marin_resources`.
 """

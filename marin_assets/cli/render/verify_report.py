@@ -33,7 +33,7 @@ class VerifyReport:
     node: Node
     path: str
     status: Status | None
-    verdict: Verification | None
+    verification: Verification | None
     """None if the output is not complete."""
     adopted: bool = False
     """Whether its data were adopted: they are not at its path."""
@@ -42,11 +42,11 @@ class VerifyReport:
 
     @property
     def state(self) -> State:
-        if self.verdict is None:
+        if self.verification is None:
             return State.NOT_THERE
-        if not self.verdict.ok:
+        if not self.verification.ok:
             return State.WRONG
-        return State.UNVERIFIED if self.verdict.unverified else State.RIGHT
+        return State.UNVERIFIED if self.verification.unverified else State.RIGHT
 
 
 def exit_code(verified: Iterable[VerifyReport]) -> int:
@@ -63,8 +63,8 @@ def lines_of(verified: Sequence[VerifyReport], prefix: str, script: str | None) 
         if report.state is State.NOT_THERE:
             yield f"not there: {report.node.output.label} ({report.status or 'never begun'}) {report.path}"
     for report in verified:
-        if report.state is State.UNVERIFIED and report.verdict:
-            yield f"not verified: {report.node.output.label}: {report.verdict.unverified}"
+        if report.state is State.UNVERIFIED and report.verification:
+            yield f"not verified: {report.node.output.label}: {report.verification.unverified}"
     for report in verified:
         if report.state is State.WRONG:
             yield from _lines_of_wrong(report, prefix, script)
@@ -73,13 +73,13 @@ def lines_of(verified: Sequence[VerifyReport], prefix: str, script: str | None) 
 def summary_of(verified: Sequence[VerifyReport], sampled: str) -> str:
     """One line; `sampled` describes how the files were chosen."""
     states = Counter(report.state for report in verified)
-    verdicts = [report.verdict for report in verified if report.verdict is not None]
-    files, compared = sum(v.files for v in verdicts), sum(v.compared_files for v in verdicts)
+    verifications = [report.verification for report in verified if report.verification is not None]
+    files, compared = sum(v.files for v in verifications), sum(v.compared_files for v in verifications)
     share = f"{100 * compared / files:.0f} %, " if files else ""
     counts = ", ".join(f"{states[state]} {state}" for state in State if states[state])
     return (
         f"{len(verified)} outputs: {counts}. Names and sizes of {files} files compared, and the checksums of "
-        f"{compared} ({share}{readable_bytes(sum(v.compared_bytes for v in verdicts))}{sampled})."
+        f"{compared} ({share}{readable_bytes(sum(v.compared_bytes for v in verifications))}{sampled})."
     )
 
 
@@ -95,14 +95,14 @@ def rerun_commands(verified: VerifyReport, prefix: str, script: str | None) -> t
 
 
 def _lines_of_wrong(report: VerifyReport, prefix: str, script: str | None) -> Iterator[str]:
-    assert report.verdict is not None
-    findings = report.verdict.findings
-    todo = "the data are right" if report.verdict.data_ok else f"rerun step {report.node.output.label!r}"
-    yield f"wrong: {report.node.output.label}: {report.verdict.counts()}; {todo}, {report.path}"
+    assert report.verification is not None
+    findings = report.verification.findings
+    todo = "the data are right" if report.verification.data_ok else f"rerun step {report.node.output.label!r}"
+    yield f"wrong: {report.node.output.label}: {report.verification.counts()}; {todo}, {report.path}"
     yield from (f"    {finding.sentence()}" for finding in findings[:SHOWN_FINDINGS])
     if len(findings) > SHOWN_FINDINGS:
         yield f"    and {len(findings) - SHOWN_FINDINGS} more; --json has all"
-    if not report.verdict.data_ok:
+    if not report.verification.data_ok:
         yield from (f"    $ {command}" for command in rerun_commands(report, prefix, script))
     if report.readers:
         yield f"    read by {', '.join(report.readers)}: recompute them too if they have read the wrong files"
@@ -121,7 +121,9 @@ def _as_json(report: VerifyReport) -> dict[str, Any]:
         "state": report.state.value,
         "status": report.status,
     }
-    if report.verdict is None:
+    if report.verification is None:
         return fields
-    rerun = {"rerun": report.node.output.label, "readers": list(report.readers)} if not report.verdict.data_ok else {}
-    return {**fields, **report.verdict.to_json(), **rerun}
+    rerun = (
+        {"rerun": report.node.output.label, "readers": list(report.readers)} if not report.verification.data_ok else {}
+    )
+    return {**fields, **report.verification.to_json(), **rerun}

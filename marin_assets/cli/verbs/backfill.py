@@ -41,7 +41,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--missing", action="store_true", help="partitions that are not complete: the default")
     which.add_argument("--failed", action="store_true", help="partitions whose last attempt failed")
     which.add_argument(
-        "--outdated", action="store_true", help="partitions that Dagster has at another version of the step"
+        "--unsynced",
+        "--outdated",  # its former name
+        dest="unsynced",
+        action="store_true",
+        help="partitions that Dagster has at another version of the step",
     )
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="print the partitions, request nothing")
 
@@ -79,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _keys(node: Node, store: Store, options: argparse.Namespace) -> Sequence[str]:
     if options.partition or options.partition_range:
-        if options.missing or options.failed or options.outdated:
+        if options.missing or options.failed or options.unsynced:
             raise OptionError(
                 "marin backfill: got keys and a state, expected one of them. See 'marin backfill --help'."
             )
@@ -89,7 +93,7 @@ def _keys(node: Node, store: Store, options: argparse.Namespace) -> Sequence[str
     if options.failed:
         return [key for key, state in states.items() if state in (State.FAILED, State.DEAD)]
     unfinished = [key for key in keys if states[key] in UNFINISHED]
-    if not options.outdated:
+    if not options.unsynced:
         return unfinished
     from marin_assets.assets.runs.backfill import materialized_at_another_version  # late, as above
 

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     note.write_text(f"{options.port}\n")
     default_prefix()
     allow_interrupts()
-    start_guard()
+    start_watchdog()
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), NO_ADVICE]))
     command = [sys.executable, "-c", DEV, "-h", HOST, "-p", str(options.port), "-w", str(workspace())]
     os.execv(command[0], command)
@@ -60,10 +60,10 @@ def allow_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def start_guard() -> None:
+def start_watchdog() -> None:
     """Start the process that ends Dagster's services if this one is killed."""
     until_end, end = os.pipe()
-    start_sidecar("marin_resources.instance.dev_guard_process", [os.getpid()], stdin=until_end)
+    start_sidecar("marin_resources.instance.dev_watchdog_process", [os.getpid()], stdin=until_end)
     os.close(until_end)
     os.set_inheritable(end, True)  # `dagster dev` holds it, and passes it to no child
 

@@ -15,7 +15,7 @@ from marin_assets.catalog.code_location import select_nodes
 from marin_assets.run.options import OptionError, add_prefix, add_script, prefix_of
 from marin_assets.run.output import print_line, print_raw, print_stderr
 from marin_resources.configuration.command import make_or
-from marin_resources.ray_tpu.environment.extras import environment_lacks
+from marin_resources.ray_tpu.environment.extras import missing_in_environment
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.ray_tpu.requirements import Requirements
 from marin_resources.storage.control.control import require_reachable
@@ -38,8 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    for lacks in environment_lacks([Requirements(step="", extras=("train",))]).values():
-        raise OptionError(f"marin generate {lacks[0].phrase}")
+    for missing in missing_in_environment([Requirements(step="", extras=("train",))]).values():
+        raise OptionError(f"marin generate {missing[0].phrase}")
     folder = _find_model(options)
     print_stderr(f"model: {folder}")
     # late, for their weight: what is missing is reported before they are loaded

@@ -64,21 +64,21 @@ def verify_nodes(
     )
     complete = [observed.path for observed in looked.values() if observed.done]
     complete += [path for path, finding in lost.items() if finding.problem is Problem.DAMAGED]
-    verdicts = verify_outputs(complete, sample=sample, seed=seed, read=read, report=print_stderr)
+    verifications = verify_outputs(complete, sample=sample, seed=seed, read=read, report=print_stderr)
     findings = {observed.path: _unreadable(observed.damage) for observed in looked.values() if observed.damage} | lost
     for path, finding in findings.items():
-        verdicts[path] = verdicts.get(path, Verification(path=path)).with_finding(finding)
+        verifications[path] = verifications.get(path, Verification(path=path)).with_finding(finding)
     verified = []
     for node in nodes:
         observed = looked[node.output]
-        verdict = verdicts.get(observed.path)
-        readers = _readers(store, graph, node) if verdict and not verdict.data_ok else []
+        verification = verifications.get(observed.path)
+        readers = _readers(store, graph, node) if verification and not verification.data_ok else []
         verified.append(
             VerifyReport(
                 node=node,
                 path=observed.path,
                 status=observed.status,
-                verdict=verdict,
+                verification=verification,
                 adopted=observed.adopted is not None,
                 readers=tuple(readers),
             )

@@ -119,8 +119,8 @@ def counts(module: Module) -> bool:
 
     A step's config reaches its function as plain values, which are recorded and compared themselves.
     """
-    package, room, *_ = [*module.name.split("."), ""]
-    return package != "marin_assets" or room in MAKES_DATA
+    package, package, *_ = [*module.name.split("."), ""]
+    return package != "marin_assets" or package in MAKES_DATA
 
 
 def _placed(node: Node, store: Store, config: Json) -> dict[str, Any]:

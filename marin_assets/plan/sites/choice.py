@@ -41,7 +41,13 @@ def with_sites(planned: Iterable[Planned], graph: Graph, store: Store, fleet: Fl
                         reason=f"needs {needs!r}, which is blocked",
                     )
             except NoSiteError as error:
-                item = replace(item, action=Action.BLOCKED, kind=Kind.LACKS, reason=str(error), lacks=True)
+                item = replace(
+                    item,
+                    action=Action.BLOCKED,
+                    kind=Kind.MISSING_REQUIREMENT,
+                    reason=str(error),
+                    missing_requirements=True,
+                )
         if item.action is Action.BLOCKED:
             blocked.add(item.node.output)
         if item.site is not None:

@@ -1,4 +1,4 @@
-"""One attribute of a consolidation: its path, and the rule that turns its rows into verdicts."""
+"""One attribute of a consolidation: its path, and the rule that turns its rows into decisions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from marin_assets.documents.attributes import KEPT, Verdict
+from marin_assets.documents.attributes import KEPT, Decision
 from marin_assets.step.values import ensure_versioned, unwrap_versioned_value
 from marin_resources.types.errors import MarinError
 
@@ -27,7 +27,7 @@ class Applied:
     name: str
     """Name in reasons and counts: "<name>/<reason>". Letters, digits, "_" and "-"."""
     path: str
-    """The output of the stage that judged the documents."""
+    """The output of the stage that decided about the documents."""
     missing: str = ERROR
     """Treatment of a document without a row: "error", "keep", or "reject" (as "<name>/missing")."""
     at_least: float | None = None
@@ -72,22 +72,22 @@ def check_applied(attributes: Sequence[Applied]) -> None:
             )
 
 
-def decide(applied: Applied, verdict: Verdict | None) -> Verdict:
-    """Return the verdict to apply to a document, given the attribute's `verdict`, or None if it has no row.
+def decide(applied: Applied, decision: Decision | None) -> Decision:
+    """Return the decision to apply to a document, given the attribute's `decision`, or None if it has no row.
 
-    Under a threshold, a verdict without a value stays a rejection (the text was empty, the language unknown). Raises
-    ConsolidateError if such a verdict keeps the document.
+    Under a threshold, a decision without a value stays a rejection (the text was empty, the language unknown). Raises
+    ConsolidateError if such a decision keeps the document.
     """
-    if verdict is None:
-        return KEPT if applied.missing == KEEP else Verdict(keep=False, reason=MISSING)
+    if decision is None:
+        return KEPT if applied.missing == KEEP else Decision(keep=False, reason=MISSING)
     if not applied.has_threshold:
-        return verdict
-    if verdict.value is None:
-        if verdict.keep:
+        return decision
+    if decision.value is None:
+        if decision.keep:
             raise ConsolidateError("has no value, which at_least and at_most compare. Apply it without them.")
-        return verdict
-    if applied.at_least is not None and not verdict.value >= applied.at_least:  # NaN is rejected too
-        return Verdict(keep=False, reason=BELOW, value=verdict.value)
-    if applied.at_most is not None and not verdict.value <= applied.at_most:
-        return Verdict(keep=False, reason=ABOVE, value=verdict.value)
-    return Verdict(keep=True, value=verdict.value, cut=verdict.cut)
+        return decision
+    if applied.at_least is not None and not decision.value >= applied.at_least:  # NaN is rejected too
+        return Decision(keep=False, reason=BELOW, value=decision.value)
+    if applied.at_most is not None and not decision.value <= applied.at_most:
+        return Decision(keep=False, reason=ABOVE, value=decision.value)
+    return Decision(keep=True, value=decision.value, cut=decision.cut)

@@ -29,7 +29,7 @@ from marin_assets.documents import (
     read_documents,
     write_documents,
 )
-from marin_assets.documents.attributes import KEPT, Verdict
+from marin_assets.documents.attributes import KEPT, Decision
 from marin_assets.documents.shards import output_name
 from marin_assets.documents.tokens import token_counter
 from marin_assets.stages.consolidate.attribute_spec import Applied, ConsolidateError, check_applied
@@ -63,7 +63,7 @@ Measure = Callable[[str], dict[str, int]]
 @dataclass(frozen=True, kw_only=True)
 class ConsolidateConfig:
     documents_path: str
-    """The documents that were judged, unchanged."""
+    """The documents of the attributes, unchanged."""
     attributes: Sequence[Applied]
     """Attributes to apply, in this order; an empty list keeps every document."""
     tokenizer_path: str | None = None
@@ -98,8 +98,8 @@ def consolidate(config: ConsolidateConfig) -> dict[str, Any]:
     Returns documents, kept, rejected, each rejected_<attribute>/<reason>, documents_cut, characters_cut, bytes_in,
     bytes_kept, bytes_rejected, bytes_cut, with a tokenizer the same for tokens, each missing_<attribute>, kept_share,
     documents_unaccounted and bytes_unaccounted, which are 0, by_reason: "<attribute>/<reason>" -> documents, bytes and
-    tokens, and of attributes that judge duplicates each clusters_without_copy_<attribute>, clusters whose kept copy
-    another attribute rejects, and clusters_contradicted_<attribute>, those where it does so as a duplicate. Raises
+    tokens, and of attributes that decide about duplicates each clusters_without_copy_<attribute>, clusters whose kept
+    copy another attribute rejects, and clusters_contradicted_<attribute>, those where it does so as a duplicate. Raises
     ConsolidateError if an attribute does not belong to the documents; for a row, as a ShardError.
     """
     attributes = tuple(config.attributes)
@@ -180,18 +180,18 @@ def _kept(
 ) -> Iterator[Document]:
     """Yield the documents of a shard to keep, without their cuts; count all documents."""
     for document in read_documents(path):
-        verdicts = []
+        decisions = []
         for attribute in attributes:  # all of them, also after a rejection, so that all files advance together
-            verdict, has_row = attribute.decide(document.id)
+            decision, has_row = attribute.decide(document.id)
             counts[f"missing_{attribute.name}"] += not has_row
-            verdicts.append((attribute.name, verdict))
-        decision = apply_verdicts(document, verdicts)
-        _count(document, decision, measure, counts)
-        if decision.rejected_by:
-            samples.add(decision.rejected_by, document, decision.verdict)
-            count_clusters(verdicts, counts)
-        elif decision.cuts:
-            yield dataclasses.replace(document, text=decision.cuts[-1][1])
+            decisions.append((attribute.name, decision))
+        combined = combine(document, decisions)
+        _count(document, combined, measure, counts)
+        if combined.rejected_by:
+            samples.add(combined.rejected_by, document, combined.decision)
+            count_clusters(decisions, counts)
+        elif combined.cuts:
+            yield dataclasses.replace(document, text=combined.cuts[-1][1])
         else:
             yield document
     for attribute in attributes:
@@ -199,25 +199,25 @@ def _kept(
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Combined:
     """The combined effect of all attributes on one document."""
 
     cuts: list[tuple[str, str]]
     """(attribute, text left after it) of each attribute that cuts something, in order."""
     rejected_by: str = ""
-    """The attribute that rejects the document, with `verdict`; empty if it is kept."""
-    verdict: Verdict = KEPT
+    """The attribute that rejects the document, with `decision`; empty if it is kept."""
+    decision: Decision = KEPT
 
 
-def apply_verdicts(document: Document, verdicts: Sequence[tuple[str, Verdict]]) -> Decision:
-    """Combine the (attribute, verdict) pairs of a document. Raises ConsolidateError for a cut beyond its text."""
+def combine(document: Document, decisions: Sequence[tuple[str, Decision]]) -> Combined:
+    """Combine the (attribute, decision) pairs of a document. Raises ConsolidateError for a cut beyond its text."""
     text, spans, cuts = document.text, union(()), list[tuple[str, str]]()
-    for name, verdict in verdicts:
-        if not verdict.keep:
-            return Decision(cuts, name, verdict)
-        if not verdict.cut:
+    for name, decision in decisions:
+        if not decision.keep:
+            return Combined(cuts, name, decision)
+        if not decision.cut:
             continue
-        spans = union((*spans, *verdict.cut))
+        spans = union((*spans, *decision.cut))
         try:
             shorter = without(document.text, spans)
         except ValueError as error:
@@ -229,28 +229,28 @@ def apply_verdicts(document: Document, verdicts: Sequence[tuple[str, Verdict]]) 
             cuts.append((name, shorter))
         text = shorter
         if not text.strip():
-            return Decision(cuts, name, Verdict(keep=False, reason=EMPTY, value=verdict.value))
-    return Decision(cuts)
+            return Combined(cuts, name, Decision(keep=False, reason=EMPTY, value=decision.value))
+    return Combined(cuts)
 
 
-def _count(document: Document, decision: Decision, measure: Measure, counts: Counter[str]) -> None:
+def _count(document: Document, combined: Combined, measure: Measure, counts: Counter[str]) -> None:
     sizes = measure(document.text)
     counts.update(documents=1)
     counts.update({f"{unit}_in": size for unit, size in sizes.items()})
-    if decision.rejected_by:
-        reason = f"rejected_{decision.rejected_by}/{decision.verdict.reason}"
+    if combined.rejected_by:
+        reason = f"rejected_{combined.rejected_by}/{combined.decision.reason}"
         counts.update({"rejected": 1, reason: 1})
         for unit, size in sizes.items():
             counts.update({f"{unit}_rejected": size, f"{unit}_{reason}": size})
         return
-    for name, text in decision.cuts:
+    for name, text in combined.cuts:
         counts[f"documents_cut_{name}"] += 1
         remaining = measure(text)
         for unit, size in sizes.items():
             counts.update({f"{unit}_cut": size - remaining[unit], f"{unit}_cut_{name}": size - remaining[unit]})
         sizes = remaining
-    if decision.cuts:
-        counts.update(documents_cut=1, characters_cut=len(document.text) - len(decision.cuts[-1][1]))
+    if combined.cuts:
+        counts.update(documents_cut=1, characters_cut=len(document.text) - len(combined.cuts[-1][1]))
     counts.update(kept=1)
     counts.update({f"{unit}_kept": size for unit, size in sizes.items()})
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from marin_assets.documents import SUFFIX, document_files, read_documents
-from marin_assets.documents.attributes import Verdict, read_attributes
+from marin_assets.documents.attributes import Decision, read_attributes
 from marin_assets.documents.shards import output_name
 from marin_assets.stages.consolidate.attribute_spec import ERROR, Applied, ConsolidateError, decide
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
-Row = tuple[str, Verdict]
+Row = tuple[str, Decision]
 
 
 def attribute_files(applied: Applied, documents: Sequence[StoredFile]) -> list[StoredFile | None]:
@@ -50,8 +50,8 @@ class AttributeRows:
         self._rows: Iterator[Row] = read_attributes(path) if path else iter(())
         self._next = next(self._rows, None)
 
-    def decide(self, id: str) -> tuple[Verdict, bool]:
-        """Return the verdict to apply to the next document, and whether it had a row. Raises ConsolidateError."""
+    def decide(self, id: str) -> tuple[Decision, bool]:
+        """Return the decision to apply to the next document, and whether it had a row. Raises ConsolidateError."""
         row = self._next
         if row is not None and row[0] == id:
             self._next = next(self._rows, None)

@@ -1,8 +1,8 @@
 """Count the clusters of duplicates of which no copy is kept.
 
-A stage that judges duplicates keeps one copy of each cluster and rejects the others; `value` is the cluster's size. If
-another attribute rejects the kept copy, the cluster has none. Two such stages that rank copies differently reject each
-other's copies, and their texts are lost: that is a contradiction.
+A stage that decides about duplicates keeps one copy of each cluster and rejects the others; `value` is the cluster's
+size. If another attribute rejects the kept copy, the cluster has none. Two such stages that rank copies differently
+reject each other's copies, and their texts are lost: that is a contradiction.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from marin_assets.documents.attributes import Verdict
+from marin_assets.documents.attributes import Decision
 
 REASONS = ("exact_duplicate", "near_duplicate")
-JUDGED, WITHOUT_COPY, CONTRADICTED = "duplicates_of_", "clusters_without_copy_", "clusters_contradicted_"
+DUPLICATES_OF, WITHOUT_COPY, CONTRADICTED = "duplicates_of_", "clusters_without_copy_", "clusters_contradicted_"
 
 log = logging.getLogger(__name__)
 
 
-def count_clusters(verdicts: Sequence[tuple[str, Verdict]], counts: Counter[str]) -> None:
-    """Add a rejected document, with the (attribute, verdict) pairs of all attributes."""
-    sizes = [verdict.value or 0 for _, verdict in verdicts if _is_duplicate(verdict)]
-    for name, verdict in verdicts:
-        if _is_duplicate(verdict):
-            counts[f"{JUDGED}{name}"] += 1
-        elif verdict.keep and (verdict.value or 0) >= 2:
+def count_clusters(decisions: Sequence[tuple[str, Decision]], counts: Counter[str]) -> None:
+    """Add a rejected document, with the (attribute, decision) pairs of all attributes."""
+    sizes = [decision.value or 0 for _, decision in decisions if _is_duplicate(decision)]
+    for name, decision in decisions:
+        if _is_duplicate(decision):
+            counts[f"{DUPLICATES_OF}{name}"] += 1
+        elif decision.keep and (decision.value or 0) >= 2:
             counts[f"{WITHOUT_COPY}{name}"] += 1
             # The copy that the other stage keeps belongs to this cluster too, if its own cluster is not larger.
-            counts[f"{CONTRADICTED}{name}"] += any(size <= (verdict.value or 0) for size in sizes)
+            counts[f"{CONTRADICTED}{name}"] += any(size <= (decision.value or 0) for size in sizes)
 
 
 def clusters_of(counts: Mapping[str, int | float], attributes: Sequence[str]) -> dict[str, int | float]:
-    """Return what the result has of the attributes that judge duplicates: those with a rejection by REASONS.
+    """Return what the result has of the attributes that decide about duplicates: those with a rejection by REASONS.
 
     Other attributes have values too. Warns of contradictions.
     """
     clusters: dict[str, int | float] = {}
     for name in attributes:
-        if not counts.get(f"{JUDGED}{name}"):
+        if not counts.get(f"{DUPLICATES_OF}{name}"):
             continue
         clusters |= {
             key: n for prefix in (WITHOUT_COPY, CONTRADICTED) if (n := counts.get(key := f"{prefix}{name}", 0))
@@ -51,5 +51,5 @@ def clusters_of(counts: Mapping[str, int | float], attributes: Sequence[str]) ->
     return clusters
 
 
-def _is_duplicate(verdict: Verdict) -> bool:
-    return not verdict.keep and verdict.reason in REASONS
+def _is_duplicate(decision: Decision) -> bool:
+    return not decision.keep and decision.reason in REASONS

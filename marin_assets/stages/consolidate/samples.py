@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from marin_assets.documents import BadRow, Document, DocumentError, read_rows, write_rows
-from marin_assets.documents.attributes import Verdict
+from marin_assets.documents.attributes import Decision
 from marin_assets.documents.position import POSITIONS, position
 
 Sample = dict[str, Any]
@@ -26,17 +26,17 @@ class RejectedSample:
         self._samples: dict[tuple[str, str], list[Sample]] = defaultdict(list)
         self._furthest: dict[tuple[str, str], int] = defaultdict(lambda: POSITIONS)
 
-    def add(self, attribute: str, document: Document, verdict: Verdict) -> None:
-        key, at = (attribute, verdict.reason), position(document.id)
+    def add(self, attribute: str, document: Document, decision: Decision) -> None:
+        key, at = (attribute, decision.reason), position(document.id)
         if at > self._furthest[key]:
             return
         sample = {
             "attribute": attribute,
-            "reason": verdict.reason,
+            "reason": decision.reason,
             "position": at,
             "id": document.id,
             "source": document.source,
-            "value": verdict.value if verdict.value is not None and math.isfinite(verdict.value) else None,
+            "value": decision.value if decision.value is not None and math.isfinite(decision.value) else None,
             "characters": len(document.text),
             "text": document.text[: self._characters],
         }

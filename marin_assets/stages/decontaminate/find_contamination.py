@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import Document, DocumentFiles, document_files, document_shards, read_documents
-from marin_assets.documents.attributes import KEPT, Verdict, write_verdicts
+from marin_assets.documents.attributes import KEPT, Decision, write_decisions
 from marin_assets.documents.split import TRAIN, check_fraction, split_of
 from marin_assets.stages.decontaminate.arrays import load_array, save_array, sha256_of
-from marin_assets.stages.decontaminate.finder import Finder, JudgeConfig, MatchConfig
+from marin_assets.stages.decontaminate.finder import Finder, FinderConfig, MatchConfig
 from marin_assets.stages.decontaminate.ngram_index import NgramIndex, build_index, load_index, save_index
 from marin_assets.stages.decontaminate.questions import read_questions
 from marin_assets.stages.decontaminate.report import make_report
@@ -76,7 +76,7 @@ class FindContaminationConfig:
     ignored_path: str | None = None
     """Output of an earlier run: ignore the n-grams that it ignored. Use it to check that its result is clean."""
     validation_fraction: float | None = versioned(None)
-    """Judge only the training side of this split. The validation side, the source of the questions, is kept."""
+    """Decide about the training side only of this split. The validation side, the source of the questions, is kept."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -85,7 +85,7 @@ class FindContaminationConfig:
 def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
     """Find contaminated documents, and report which questions they contain.
 
-    Returns documents, kept, rejected, rejected_contaminated, documents_held_out (not judged); questions,
+    Returns documents, kept, rejected, rejected_contaminated, documents_held_out (not searched); questions,
     questions_contaminated, contaminated_share, questions_too_short, questions_too_common (all their n-grams are
     ignored; too short and too common questions cannot be found), questions_contaminated_<evaluation>, ngrams,
     ngrams_ignored. Raises ContaminationError, QuestionError.
@@ -94,15 +94,15 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
     documents = document_files(config.documents_path)
     index, match = _index(config)
     ignored = _ignored(config, documents, index, match)
-    judge = JudgeConfig(
+    finder_config = FinderConfig(
         match=match,
         ignored_path=join(config.output_path, IGNORED),
         ignored_sha256=sha256_of(join(config.output_path, IGNORED)),
         min_matches=config.min_matches,
         min_share=config.min_share,
     )
-    shards = document_shards(documents, config.output_path, judge)
-    findings = document_shards(documents, join(config.output_path, FINDINGS), judge, suffix=".json")
+    shards = document_shards(documents, config.output_path, finder_config)
+    findings = document_shards(documents, join(config.output_path, FINDINGS), finder_config, suffix=".json")
     merged = [replace(s, outputs=s.outputs + f.outputs) for s, f in zip(shards, findings, strict=True)]
     counts = map_shards(find_shard, merged, output_path=config.output_path)
     rule = {name: getattr(config, name) for name in RULE}
@@ -187,7 +187,7 @@ def count_shard(shard: FileShard) -> Mapping[str, int]:
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         counts = np.zeros(index.ngrams, np.int64)
         for document in read_documents(file.path):
-            if _is_judged(document, shard.config):
+            if _is_searched(document, shard.config):
                 counted += 1
                 counts[index.match(words_of(document.text)).ngrams] += 1
         numbers = np.flatnonzero(counts)
@@ -195,7 +195,7 @@ def count_shard(shard: FileShard) -> Mapping[str, int]:
     return {"counted": counted}
 
 
-def _is_judged(document: Document, config: MatchConfig) -> bool:
+def _is_searched(document: Document, config: MatchConfig) -> bool:
     return config.validation_fraction is None or split_of(document, config.validation_fraction) == TRAIN
 
 
@@ -205,16 +205,16 @@ def find_shard(shard: FileShard) -> Mapping[str, int | float]:
     half = len(shard.inputs)
     for file, target, findings in zip(shard.inputs, shard.outputs[:half], shard.outputs[half:], strict=True):
         finder = Finder(shard.config)
-        write_verdicts(target, _verdicts(finder, file.path, counts), counts)
+        write_decisions(target, _decisions(finder, file.path, counts), counts)
         compact = json.dumps(finder.findings()).encode()  # 10 times as fast as write_json, which indents
         write_bytes(findings, compact, replace=False)
     return dict(counts)
 
 
-def _verdicts(finder: Finder, path: str, counts: Counter[str]) -> Iterator[tuple[str, Verdict]]:
+def _decisions(finder: Finder, path: str, counts: Counter[str]) -> Iterator[tuple[str, Decision]]:
     for document in read_documents(path):
-        if _is_judged(document, finder.config.match):
-            yield document.id, finder.judge(document)
+        if _is_searched(document, finder.config.match):
+            yield document.id, finder.decide(document)
         else:
             counts["documents_held_out"] += 1
             yield document.id, KEPT

@@ -1,4 +1,4 @@
-"""Judge documents by the questions that they contain."""
+"""Decide about documents by the questions that they contain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import Document
-from marin_assets.documents.attributes import Verdict
+from marin_assets.documents.attributes import Decision
 from marin_assets.stages.decontaminate.arrays import load_array
 from marin_assets.stages.decontaminate.ngram_index import Match, NgramIndex, load_index
 from marin_assets.stages.decontaminate.words import words_of
@@ -26,7 +26,7 @@ class MatchConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeConfig:
+class FinderConfig:
     """Config of a shard of find_contamination's `find_shard`."""
 
     match: MatchConfig
@@ -61,7 +61,7 @@ class Rule:
 
 
 @lru_cache(maxsize=1)
-def load_rule(config: JudgeConfig) -> Rule:
+def load_rule(config: FinderConfig) -> Rule:
     """Load the index and the n-grams to ignore, once a process while the config, with their SHA-256, stays the same."""
     import numpy as np
 
@@ -73,9 +73,9 @@ def load_rule(config: JudgeConfig) -> Rule:
 
 
 class Finder:
-    """Judge documents, and collect the findings, in memory as large as the evaluations."""
+    """Decide about documents, and collect the findings, in memory as large as the evaluations."""
 
-    def __init__(self, config: JudgeConfig) -> None:
+    def __init__(self, config: FinderConfig) -> None:
         import numpy as np
 
         self.config = config
@@ -86,7 +86,7 @@ class Finder:
         self.best = np.zeros(len(self.sizes))
         self.examples: dict[int, dict[str, Any]] = {}
 
-    def judge(self, document: Document) -> Verdict:
+    def decide(self, document: Document) -> Decision:
         import numpy as np
 
         words = words_of(document.text)
@@ -94,14 +94,14 @@ class Finder:
         counted = self.counts[match.ngrams]
         match = Match(match.ngrams[counted], match.places[counted])
         if not len(match.ngrams):
-            return Verdict(keep=True, value=0.0)
+            return Decision(keep=True, value=0.0)
         rows, holders = self.index.holders_of(match.ngrams)
         questions, hits = np.unique(holders, return_counts=True)
         shares = hits / self.sizes[questions]
         bad = (hits >= self.least[questions]) & (shares >= self.config.min_share)
         value = round(float(shares.max()), 6)
         if not bad.any():
-            return Verdict(keep=True, value=value)
+            return Decision(keep=True, value=value)
         self.seen[match.ngrams] = True
         self.documents[questions[bad]] += 1
         better = bad & (shares > self.best[questions])
@@ -112,7 +112,7 @@ class Finder:
             place, length = int(match.places[first]), self.index.length_of(int(match.ngrams[first]))
             text = " ".join(words[place : place + length])
             self.examples[question] = {"document": document.id, "share": round(share, 6), "words": text}
-        return Verdict(keep=False, reason="contaminated", value=value)
+        return Decision(keep=False, reason="contaminated", value=value)
 
     def findings(self) -> dict[str, Any]:
         """Return the findings, as JSON."""

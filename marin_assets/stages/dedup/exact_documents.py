@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import read_documents
-from marin_assets.documents.attributes import Verdict, write_verdicts
-from marin_assets.stages.dedup.exact.copies import Copies, judge_copies
+from marin_assets.documents.attributes import Decision, write_decisions
+from marin_assets.stages.dedup.exact.copies import Copies, decide_copies
 from marin_assets.stages.dedup.exact.hashes import (
     MAX_RANK,
     Batch,
@@ -55,8 +55,8 @@ def exact_duplicates(config: ExactDuplicatesConfig) -> dict[str, int | float]:
     duplicate_share. Raises DuplicatesError for an unknown normalization or a bad ranking.
     """
     _check(config)
-    counts = judge_copies(
-        config.documents_path, config.output_path, config, hash_units=hash_documents, judge_units=judge_documents
+    counts = decide_copies(
+        config.documents_path, config.output_path, config, hash_units=hash_documents, decide_units=decide_documents
     )
     counts.setdefault("rejected_exact_duplicate", 0)
     return {**counts, "duplicate_share": counts["rejected"] / max(counts["documents"], 1)}
@@ -83,18 +83,18 @@ def _hashed(shard: FileShard) -> Iterator[Batch]:
             yield (digest(document.text),), ranks.get(document.source, len(ranking)), number, row
 
 
-def judge_documents(shard: FileShard) -> Counts:
+def decide_documents(shard: FileShard) -> Counts:
     """The third phase, for one group of shards. Returns documents, kept, rejected, rejected_exact_duplicate."""
     copies, counts = Copies(shard.config), Counter[str](documents=0, kept=0, rejected=0)
     for number, (file, target) in enumerate(
         zip(shard.inputs, shard.outputs, strict=True), start=shard.config.first_shard
     ):
-        verdicts = (
-            (document.id, _verdict(*copies.of(number, row))) for row, document in enumerate(read_documents(file.path))
+        decisions = (
+            (document.id, _decision(*copies.of(number, row))) for row, document in enumerate(read_documents(file.path))
         )
-        write_verdicts(target, verdicts, counts)
+        write_decisions(target, decisions, counts)
     return dict(counts)
 
 
-def _verdict(copies: int, kept: bool) -> Verdict:
-    return Verdict(keep=kept, reason="" if kept else "exact_duplicate", value=float(copies))
+def _decision(copies: int, kept: bool) -> Decision:
+    return Decision(keep=kept, reason="" if kept else "exact_duplicate", value=float(copies))

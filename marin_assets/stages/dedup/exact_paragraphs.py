@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, read_documents
-from marin_assets.documents.attributes import Verdict, write_verdicts
-from marin_assets.stages.dedup.exact.copies import Copies, judge_copies
+from marin_assets.documents.attributes import Decision, write_decisions
+from marin_assets.stages.dedup.exact.copies import Copies, decide_copies
 from marin_assets.stages.dedup.exact.hashes import (
     Batch,
     DuplicatesError,
@@ -62,8 +62,8 @@ def duplicate_paragraphs(config: DuplicateParagraphsConfig) -> dict[str, int | f
     paragraphs). Raises DuplicatesError for an invalid config.
     """
     _check(config)
-    counts = judge_copies(
-        config.documents_path, config.output_path, config, hash_units=hash_paragraphs, judge_units=judge_paragraphs
+    counts = decide_copies(
+        config.documents_path, config.output_path, config, hash_units=hash_paragraphs, decide_units=decide_paragraphs
     )
     for name in ("rejected_only_duplicate_paragraphs", "documents_cut", "characters_cut"):
         counts.setdefault(name, 0)
@@ -96,24 +96,24 @@ def _hashed(shard: FileShard) -> Iterator[Batch]:
             ordinal += len(digests)
 
 
-def judge_paragraphs(shard: FileShard) -> Counts:
+def decide_paragraphs(shard: FileShard) -> Counts:
     """The third phase, for one group of shards. Returns the counts of `duplicate_paragraphs` without groups."""
     copies = Copies(shard.config)
     counts = Counter[str](documents=0, kept=0, rejected=0, characters=0, paragraphs=0, paragraphs_cut=0)
     files = zip(shard.inputs, shard.outputs, strict=True)
     for number, (file, target) in enumerate(files, start=shard.config.first_shard):
         documents = read_documents(file.path)
-        write_verdicts(target, _verdicts(documents, shard.config.config, copies, number, counts), counts)
+        write_decisions(target, _decisions(documents, shard.config.config, copies, number, counts), counts)
     return dict(counts)
 
 
-def _verdicts(
+def _decisions(
     documents: Iterator[Document],
     config: DuplicateParagraphsConfig,
     copies: Copies,
     shard: int,
     counts: Counter[str],
-) -> Iterator[tuple[str, Verdict]]:
+) -> Iterator[tuple[str, Decision]]:
     ordinal = 0
     for document in documents:
         paragraphs = units(document.text, config)
@@ -123,7 +123,7 @@ def _verdicts(
         counts["paragraphs"] += len(paragraphs)
         counts["paragraphs_cut"] += len(repeated)
         counts["characters"] += len(document.text)
-        yield document.id, verdict(document.text, repeated)
+        yield document.id, decision(document.text, repeated)
 
 
 def units(text: str, config: DuplicateParagraphsConfig) -> list[tuple[int, int, str]]:
@@ -138,10 +138,10 @@ def units(text: str, config: DuplicateParagraphsConfig) -> list[tuple[int, int, 
     return spans
 
 
-def verdict(text: str, repeated: list[Span]) -> Verdict:
-    """Return the verdict of a text whose spans `repeated` occurred earlier in the corpus."""
+def decision(text: str, repeated: list[Span]) -> Decision:
+    """Return the decision of a text whose spans `repeated` occurred earlier in the corpus."""
     if not repeated:
-        return Verdict(keep=True, value=0.0)
+        return Decision(keep=True, value=0.0)
     if repeated[-1][1] == len(text):  # at the end of the text the separator before the span is cut too
         kept = text[: repeated[-1][0]].rstrip("\r\n")
         repeated = [*repeated[:-1], (max(len(kept), repeated[-2][1] if len(repeated) > 1 else 0), len(text))]
@@ -151,8 +151,8 @@ def verdict(text: str, repeated: list[Span]) -> Verdict:
     )
     share = round(1 - len(remaining) / len(text), 6)
     if not remaining.strip():
-        return Verdict(keep=False, reason="only_duplicate_paragraphs", value=share)
-    return Verdict(keep=True, value=share, cut=tuple(cut))
+        return Decision(keep=False, reason="only_duplicate_paragraphs", value=share)
+    return Decision(keep=True, value=share, cut=tuple(cut))
 
 
 def _joined(spans: list[Span]) -> list[Span]:

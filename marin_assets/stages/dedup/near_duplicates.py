@@ -8,7 +8,7 @@ Out: a cluster table, shard for shard under the same names: one row for each doc
      `shard` and `row` identify the document, both from 0, since ids may repeat. `cluster` is the number of the
      cluster's first document, shard times 2^32 plus row; `size` is the number of its documents; `tie` is a hash of the
      text.
-     `judge_near_duplicates` chooses the document that is kept. The documents do not change.
+     `decide_near_duplicates` chooses the document that is kept. The documents do not change.
 
 Tasks sign documents shard by shard (`signatures`) and link them band by band (`links`). Then this process computes the
 clusters of all links (`clusters`), the global part: 2 µs and at most 90 bytes for each document that has a

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents.attributes import KEPT, Verdict
+from marin_assets.documents.attributes import KEPT, Decision
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import rejected
 
@@ -44,7 +44,7 @@ class C4Thresholds:
     """Reject a document with fewer sentences in its remaining lines."""
 
 
-def judge_c4(statistics: TextStatistics, thresholds: C4Thresholds) -> Verdict:
+def filter_c4(statistics: TextStatistics, thresholds: C4Thresholds) -> Decision:
     """Reject the document, or cut lines and citations. Blanks at the ends of kept lines and empty lines are cut too."""
     kept: list[list[Span]] = []
     sentences = 0
@@ -60,7 +60,7 @@ def judge_c4(statistics: TextStatistics, thresholds: C4Thresholds) -> Verdict:
     if thresholds.min_sentences is not None and sentences < thresholds.min_sentences:
         return rejected("c4", "min_sentences", sentences)
     cut = complement(_stripped(_with_line_ends(kept, statistics.text), statistics.text), len(statistics.text))
-    return Verdict(keep=True, cut=tuple(cut)) if cut else KEPT
+    return Decision(keep=True, cut=tuple(cut)) if cut else KEPT
 
 
 def stripped_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Judge documents by heuristic filters.
+"""Decide about documents by heuristic filters.
 
 In:  documents.
 Out: attributes, shard for shard: kept, with the cuts of C4's filter, or rejected by the first filter that rejects.
@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from marin_assets.documents import Document
-from marin_assets.documents.attributes import Judge, Verdict, write_attributes
+from marin_assets.documents.attributes import Decision, DecisionRule, write_attributes
 from marin_assets.stages.filter.c4 import complement
-from marin_assets.stages.filter.registry import FilterError, FilterSpec, fineweb_filters, judge_of_thresholds
+from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import require_splitter, splitter_named
 from marin_assets.step.config_check import check_config
@@ -29,12 +29,12 @@ LANGUAGES = ("english",)
 @dataclass(frozen=True, kw_only=True)
 class FilterDocumentsConfig:
     documents_path: str
-    """Documents to judge."""
+    """Documents to decide about."""
     output_path: str = THIS_OUTPUT_PATH
     filters: Sequence[FilterSpec] = field(default_factory=fineweb_filters)
     """Filters built by `named`, in the order in which they run. `named` versions their thresholds."""
     words: str = versioned("spacy")
-    """The word splitter: with "spacy" the verdicts equal datatrove's; "fast" is an approximation for English."""
+    """The word splitter: with "spacy" the decisions equal datatrove's; "fast" is an approximation for English."""
     language: str = versioned("english")
     """The language of the stop words and of spaCy's rules. Only "english" is supported."""
 
@@ -43,25 +43,25 @@ class FilterDocumentsConfig:
 
 
 def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
-    """Judge documents by filters.
+    """Decide about documents by filters.
 
     Returns documents, kept, rejected, each rejected_<reason>, and, if any document was cut, documents_cut and
     characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter.
     """
-    judge_of(config)
-    return dict(write_attributes(config.documents_path, config.output_path, judge_of, config))
+    decision_rule_of(config)
+    return dict(write_attributes(config.documents_path, config.output_path, decision_rule_of, config))
 
 
-def judge_of(config: FilterDocumentsConfig) -> Judge:
-    """Return the judge that applies the config's filters. Raises FilterError and SplitterError."""
+def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
+    """Return the rule that applies the config's filters. Raises FilterError and SplitterError."""
     _check(config)
     splitter = splitter_named(config.words)
-    filters = [(judge_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
+    filters = [(filter_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
 
-    def judge(document: Document) -> Verdict:
-        return judge_text(TextStatistics(document.text, splitter), filters)
+    def decide(document: Document) -> Decision:
+        return filter_text(TextStatistics(document.text, splitter), filters)
 
-    return judge
+    return decide
 
 
 def _check(config: FilterDocumentsConfig) -> None:
@@ -71,24 +71,24 @@ def _check(config: FilterDocumentsConfig) -> None:
         raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove").')
     require_splitter(config.words)
     for spec in config.filters:
-        judge_of_thresholds(spec.thresholds)
+        filter_of_thresholds(spec.thresholds)
 
 
-def judge_text(
-    statistics: TextStatistics, filters: Sequence[tuple[Callable[[TextStatistics, object], Verdict], object]]
-) -> Verdict:
-    """Return the verdict of the first filter that rejects, or keep the text with the cuts of all filters."""
+def filter_text(
+    statistics: TextStatistics, filters: Sequence[tuple[Callable[[TextStatistics, object], Decision], object]]
+) -> Decision:
+    """Return the decision of the first filter that rejects, or keep the text with the cuts of all filters."""
     length = len(statistics.text)
     kept = [(0, length)]
-    for judge, thresholds in filters:
-        verdict = judge(statistics, thresholds)
-        if not verdict.keep:
-            return verdict
-        if verdict.cut:
-            remaining = complement(list(verdict.cut), len(statistics.text))
+    for decide, thresholds in filters:
+        decision = decide(statistics, thresholds)
+        if not decision.keep:
+            return decision
+        if decision.cut:
+            remaining = complement(list(decision.cut), len(statistics.text))
             statistics = statistics.of("".join([statistics.text[a:b] for a, b in remaining]))
             kept = _within(kept, remaining)
-    return Verdict(keep=True, cut=tuple(complement(kept, length)))
+    return Decision(keep=True, cut=tuple(complement(kept, length)))
 
 
 def _within(kept: list[tuple[int, int]], remaining: list[tuple[int, int]]) -> list[tuple[int, int]]:

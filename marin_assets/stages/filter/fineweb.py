@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marin_assets.documents.attributes import Verdict
+from marin_assets.documents.attributes import Decision
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import at_least, at_most, first_beyond, rejected
 
@@ -34,7 +34,7 @@ MEASURES = (
 """In the order in which they are applied."""
 
 
-def judge_fineweb(statistics: TextStatistics, thresholds: FineWebThresholds) -> Verdict:
+def filter_fineweb(statistics: TextStatistics, thresholds: FineWebThresholds) -> Decision:
     """Reject for the first threshold that is missed. A text of whitespace alone is rejected as fineweb_empty."""
     if not statistics.filled_lines:
         return rejected("fineweb", "empty", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marin_assets.documents.attributes import Verdict
+from marin_assets.documents.attributes import Decision
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import at_least, at_most, first_beyond
 
@@ -49,6 +49,6 @@ MEASURES = (
 """In the order in which they are applied."""
 
 
-def judge_gopher_quality(statistics: TextStatistics, thresholds: GopherQualityThresholds) -> Verdict:
+def filter_gopher_quality(statistics: TextStatistics, thresholds: GopherQualityThresholds) -> Decision:
     """Reject for the first threshold that is missed."""
     return first_beyond("gopher_quality", MEASURES, statistics, thresholds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from marin_assets.documents.attributes import Verdict
+from marin_assets.documents.attributes import Decision
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import Measure, at_most, first_beyond
 
@@ -61,6 +61,6 @@ MEASURES = (
 """In the order in which they are applied."""
 
 
-def judge_gopher_repetition(statistics: TextStatistics, thresholds: GopherRepetitionThresholds) -> Verdict:
+def filter_gopher_repetition(statistics: TextStatistics, thresholds: GopherRepetitionThresholds) -> Decision:
     """Reject for the first threshold that is missed."""
     return first_beyond("gopher_repetition", MEASURES, statistics, thresholds)

@@ -10,23 +10,23 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from marin_assets.documents.attributes import Verdict
-from marin_assets.stages.filter.c4 import C4Thresholds, judge_c4
-from marin_assets.stages.filter.fineweb import FineWebThresholds, judge_fineweb
-from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, judge_gopher_quality
-from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, judge_gopher_repetition
+from marin_assets.documents.attributes import Decision
+from marin_assets.stages.filter.c4 import C4Thresholds, filter_c4
+from marin_assets.stages.filter.fineweb import FineWebThresholds, filter_fineweb
+from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, filter_gopher_quality
+from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, filter_gopher_repetition
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 
-Filter = Callable[[TextStatistics, Any], Verdict]
+Filter = Callable[[TextStatistics, Any], Decision]
 
-FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the judge of each family
-    "gopher_repetition": (GopherRepetitionThresholds, judge_gopher_repetition),
-    "gopher_quality": (GopherQualityThresholds, judge_gopher_quality),
-    "c4": (C4Thresholds, judge_c4),
-    "fineweb": (FineWebThresholds, judge_fineweb),
+FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the filter of each family
+    "gopher_repetition": (GopherRepetitionThresholds, filter_gopher_repetition),
+    "gopher_quality": (GopherQualityThresholds, filter_gopher_quality),
+    "c4": (C4Thresholds, filter_c4),
+    "fineweb": (FineWebThresholds, filter_fineweb),
 }
 FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
 """FineWeb's filters in FineWeb's order."""
@@ -74,11 +74,11 @@ def fineweb_filters() -> tuple[FilterSpec, ...]:
     return tuple(map(named, FINEWEB))
 
 
-def judge_of_thresholds(thresholds: Any) -> Filter:
-    """Return the judge of the family that the thresholds belong to. Raises FilterError for other objects."""
-    for kind, judge in FAMILIES.values():
+def filter_of_thresholds(thresholds: Any) -> Filter:
+    """Return the filter of the family that the thresholds belong to. Raises FilterError for other objects."""
+    for kind, family_filter in FAMILIES.values():
         if isinstance(thresholds, kind):
-            return judge
+            return family_filter
     raise FilterError(
         f"The thresholds are {thresholds!r:.100}, expected those of a family ({', '.join(FAMILIES)}). "
         'Use named("family@set").'

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents.attributes import KEPT, Verdict
+from marin_assets.documents.attributes import KEPT, Decision
 from marin_assets.stages.filter.statistics import TextStatistics
 
 
@@ -40,7 +40,7 @@ def at_most(
     return Measure(name, of, is_least=False, upper_bound=upper_bound)
 
 
-def first_beyond(family: str, measures: Sequence[Measure], statistics: TextStatistics, thresholds: Any) -> Verdict:
+def first_beyond(family: str, measures: Sequence[Measure], statistics: TextStatistics, thresholds: Any) -> Decision:
     """Reject for the first measure beyond its threshold. A threshold of None disables its measure."""
     for measure in measures:
         threshold = getattr(thresholds, measure.name)
@@ -54,6 +54,6 @@ def first_beyond(family: str, measures: Sequence[Measure], statistics: TextStati
     return KEPT
 
 
-def rejected(family: str, name: str, value: float) -> Verdict:
-    """Return the verdict that rejects a document for one threshold of a family."""
-    return Verdict(keep=False, reason=f"{family}_{name}", value=value)
+def rejected(family: str, name: str, value: float) -> Decision:
+    """Return the decision that rejects a document for one threshold of a family."""
+    return Decision(keep=False, reason=f"{family}_{name}", value=value)

@@ -1,4 +1,4 @@
-"""Stages that judge documents by a text classifier: label examples, train, judge.
+"""Stages that decide about documents by a text classifier: label examples, train, score.
 
 May import marin_assets.documents, marin_assets.step and marin_resources; not Dagster, Ray or another stage.
 """

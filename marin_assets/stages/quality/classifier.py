@@ -1,4 +1,4 @@
-"""A fastText classifier, stored beside the preprocessing of its texts, so that training and judging preprocess alike.
+"""A fastText classifier, stored beside the preprocessing of its texts, so that training and scoring preprocess alike.
 
     <folder>/model.bin     fastText's own format (Joulin et al. 2017, arXiv:1607.01759)
     <folder>/model.json    {"format_version", "lowercase", "labels", "model_sha256"}

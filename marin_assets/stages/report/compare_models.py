@@ -82,7 +82,7 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
     rows = _rows(scores)
     write_bytes(join(config.output_path, SCORES), "".join(json.dumps(row) + "\n" for row in rows).encode())
     worse = {
-        name: [task for task in tasks if name in cells[task] and cells[task][name].verdict == "worse"]
+        name: [task for task in tasks if name in cells[task] and cells[task][name].decision == "worse"]
         for name in config.models
     }
     every = [cell for of in cells.values() for cell in of.values()]
@@ -91,8 +91,8 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         "tasks": len(tasks),
         "baseline": baseline,
         "missing": len(tasks) * len(config.models) - len(every),
-        "better": sum(cell.verdict == "better" for cell in every),
-        "worse": sum(cell.verdict == "worse" for cell in every),
+        "better": sum(cell.decision == "better" for cell in every),
+        "worse": sum(cell.decision == "worse" for cell in every),
         "regressions": {name: regressed for name, regressed in worse.items() if regressed},
         "macro": macro,
         "page": PAGE,
@@ -141,8 +141,8 @@ def cell_of(
     other = theirs.get(f"{metric}_stderr")
     noise = paired if paired is not None else None if error is None or other is None else math.hypot(error, other)
     is_more = noise is not None and abs(difference) > Z95 * noise and abs(difference) > 0
-    verdict = "" if not is_more else "worse" if (difference > 0) == is_lower_better(metric) else "better"
-    return Cell(value=value, error=error, difference=difference, noise=noise, verdict=verdict)
+    decision = "" if not is_more else "worse" if (difference > 0) == is_lower_better(metric) else "better"
+    return Cell(value=value, error=error, difference=difference, noise=noise, decision=decision)
 
 
 def paired_error(

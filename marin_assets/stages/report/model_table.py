@@ -41,7 +41,7 @@ class Cell:
     """From the baseline."""
     noise: float | None = None
     """The standard error of the difference."""
-    verdict: str = ""
+    decision: str = ""
     """"better" or "worse" than the baseline by more than noise."""
 
 
@@ -59,7 +59,7 @@ def table_page(
 ) -> bytes:
     """Return the page. `metrics` and `cells` by task; `macro` is the mean over the tasks that all models have."""
     compared = sum(cell.difference is not None for row in cells.values() for cell in row.values())
-    marked = sum(bool(cell.verdict) for row in cells.values() for cell in row.values())
+    marked = sum(bool(cell.decision) for row in cells.values() for cell in row.values())
     head = "".join(f"<th><span>{escape(name)}</span></th>" for name in models)
     rows = [_mean(models, macro), *(_row(task, metrics[task], models, cells[task]) for task in cells)]
     return "".join(
@@ -92,7 +92,7 @@ def _cell(cell: Cell | None, best: float) -> str:
         return '<td title="not evaluated">–</td>'
     value = f"<b>{cell.value:.3f}</b>" if cell.value == best else f"{cell.value:.3f}"
     error = "" if cell.error is None else f" <small>±{1.96 * cell.error:.3f}</small>"
-    kind = f" class={cell.verdict}" if cell.verdict else ""
+    kind = f" class={cell.decision}" if cell.decision else ""
     return f"<td{kind}{_title(cell)}>{value}{error}</td>"
 
 

@@ -3,7 +3,7 @@
 In:  the folder of its partitions.
 Out: partitions.json: the key, path and manifest digest of each partition that is complete now.
 
-Of a drop of raw data that was taken again, the newest complete revision is listed alone.
+Of a delivery of raw data that was taken again, the newest complete revision is listed alone.
 
 What is in the folder grows, the snapshot does not: it is made once for each of its own keys. What reads it has its keys
 too, so a later snapshot is a new output, and never a new content at an old path.
@@ -75,9 +75,9 @@ def take_snapshot(config: TakeSnapshotConfig) -> dict[str, Any]:
 
 def _newest_revisions(keys: Iterable[str]) -> set[str]:
     newest: dict[str, int] = {}
-    for drop, revision in map(revision_of, keys):
-        newest[drop] = max(newest.get(drop, 1), revision)
-    return {key_of_revision(drop, revision) for drop, revision in newest.items()}
+    for delivery, revision in map(revision_of, keys):
+        newest[delivery] = max(newest.get(delivery, 1), revision)
+    return {key_of_revision(delivery, revision) for delivery, revision in newest.items()}
 
 
 def _adopted(key: str, record: Record) -> dict[str, Any]:

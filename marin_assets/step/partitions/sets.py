@@ -1,7 +1,7 @@
 """Sets of partitions: which keys a step has. Each key has an output of its own, of one and the same version.
 
     static("en", "de")          these keys
-    dynamic("drops")            keys that are added while the deployment runs, under this name
+    dynamic("deliveries")            keys that are added while the deployment runs, under this name
     daily("2026-01-01")         a key for each day from this one on; hourly, weekly, monthly: `windows.py`
     product(day=…, lang=…)      a key for each pair, "2026-01-01|en": `products.py`
 
@@ -131,7 +131,7 @@ def static(*keys: str) -> StaticPartitions:
 def dynamic(name: str) -> DynamicPartitions:
     """The set of the keys that are added under this name while the deployment runs."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        raise ConfigError(f"dynamic({name!r}) is not a name. Expected letters, digits and '_.-', such as 'drops'.")
+        raise ConfigError(f"dynamic({name!r}) is not a name. Expected letters, digits and '_.-', such as 'deliveries'.")
     return DynamicPartitions(name)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from marin_assets.step.partitions.products import ProductPartitions
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.partitions.windows import TimePartitions
-from marin_assets.step.values import DROP, KEY, PREFIX, ConfigError, PartitionName, WindowName
+from marin_assets.step.values import DELIVERY, KEY, PREFIX, ConfigError, PartitionName, WindowName
 from marin_resources.types.partition_key import revision_of, segment_of
 
 
@@ -22,7 +22,7 @@ def mark_of(leaf: PartitionName | WindowName, partitions: Partitions | None, whe
 
 def require_key_in(name: str | None, partitions: Partitions | None, where: str) -> None:
     """Raise ConfigError, which begins with `where`, for a path with {partition} in it that is read without a key."""
-    if partitions is None and name is not None and (KEY in name or DROP in name):
+    if partitions is None and name is not None and (KEY in name or DELIVERY in name):
         raise ConfigError(f"{where} reads {name!r}, and the step has no partitions. Pass partitions= to the step.")
 
 
@@ -30,7 +30,7 @@ def at_key(name: str | None, key: str | None) -> str | None:
     """A path below an input, with the key of the reader in it. A key is one folder, as in the store."""
     if name is None or key is None:
         return name
-    return name.replace(DROP, segment_of(revision_of(key)[0])).replace(KEY, segment_of(key))
+    return name.replace(DELIVERY, segment_of(revision_of(key)[0])).replace(KEY, segment_of(key))
 
 
 def value_of(leaf: PartitionName | WindowName, partitions: Partitions | None, key: str, prefix: str) -> Any:
@@ -53,11 +53,11 @@ def _filled(leaf: PartitionName, key: str, prefix: str) -> str:
             f"The partition key {key!r} has a folder '.' or '..' in it, so {leaf.form!r} would be the place of another "
             "partition. Rename the key."
         )
-    drop, form = revision_of(key)[0], leaf.form
+    delivery, form = revision_of(key)[0], leaf.form
     if leaf.is_glob:
-        drop, key, prefix = glob.escape(drop), glob.escape(key), glob.escape(prefix)
+        delivery, key, prefix = glob.escape(delivery), glob.escape(key), glob.escape(prefix)
     place = prefix.rstrip("/") if form.startswith(PREFIX) else ""
-    return place + key.join(part.replace(DROP, drop) for part in form.removeprefix(PREFIX).split(KEY))
+    return place + key.join(part.replace(DELIVERY, delivery) for part in form.removeprefix(PREFIX).split(KEY))
 
 
 def _set_of(leaf: PartitionName | WindowName, partitions: Partitions | None, where: str) -> Partitions:

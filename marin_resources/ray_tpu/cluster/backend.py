@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.backend import SubmissionLeftError
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi, JobStatus, connect
-from marin_resources.ray_tpu.cluster.carriers.carried_step import CarriedStep
-from marin_resources.ray_tpu.cluster.carriers.carriers import Carriers
-from marin_resources.ray_tpu.cluster.carriers.mailbox import MailboxClosedError
-from marin_resources.ray_tpu.cluster.carriers.queue import Queue
+from marin_resources.ray_tpu.cluster.batch_jobs.batch_jobs import BatchJobs
+from marin_resources.ray_tpu.cluster.batch_jobs.batch_step import BatchStep
+from marin_resources.ray_tpu.cluster.batch_jobs.queue import Queue
+from marin_resources.ray_tpu.cluster.batch_jobs.task_queue import TaskQueueClosedError
 from marin_resources.ray_tpu.cluster.code.code import Code, code_of, ship
 from marin_resources.ray_tpu.cluster.code.freeze import freeze_code
 from marin_resources.ray_tpu.cluster.code.python import python_for
@@ -37,7 +37,7 @@ from marin_resources.ray_tpu.cluster.handle import (
     needs_device,
     submission_id,
 )
-from marin_resources.ray_tpu.cluster.lacks import known_lacks, missing_on
+from marin_resources.ray_tpu.cluster.missing_requirements import known_missing, missing_on
 from marin_resources.ray_tpu.cluster.monitor.job_log import JobLog, Positions, Shown
 from marin_resources.ray_tpu.cluster.monitor.job_monitor import JobMonitor
 from marin_resources.ray_tpu.cluster.monitor.nodes import Nodes
@@ -46,11 +46,11 @@ from marin_resources.ray_tpu.cluster.monitor.start_watch import Reports, StartWa
 from marin_resources.ray_tpu.cluster.retry import RetryWhileUnreachable
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.submission import submit_note
-from marin_resources.ray_tpu.requirements import Lacks, Requirements
+from marin_resources.ray_tpu.requirements import MissingByStep, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.notes import job_notes
-from marin_resources.storage.output.notes.job_notes import Carrier, JobNote, Submitter
+from marin_resources.storage.output.notes.job_notes import BatchJob, JobNote, Submitter
 from marin_resources.types.output import Holder
 from marin_resources.types.versioned_json import ControlFileError
 from marin_resources.wire.config_json import references_in
@@ -81,15 +81,15 @@ class ClusterBackend:
         self._settings, self._run_id, self._report = settings, run_id, report
         self._positions, self._is_over = positions, is_over
         self._retry = RetryWhileUnreachable(settings.address, settings.outage_timeout_s, report)
-        self._carriers = Carriers(settings=settings, retry=self._retry, run_id=run_id)
+        self._batch_jobs = BatchJobs(settings=settings, retry=self._retry, run_id=run_id)
         self._queue, self._nodes, self._reports = Queue(self._list_jobs), Nodes(settings, self._retry), Reports()
         self._waits: dict[str, Wait] = {}
         """By output path: the waits of jobs for their start."""
 
     def satisfies(self, required: Requirements) -> bool:
-        return not known_lacks(required, self._settings) and required.resources == Resources()
+        return not known_missing(required, self._settings) and required.resources == Resources()
 
-    def lacks(self, required: Sequence[Requirements]) -> Lacks:
+    def missing_by_step(self, required: Sequence[Requirements]) -> MissingByStep:
         with ThreadPoolExecutor(1) as pool:  # in a loop of its own, whether or not the caller has one
             return pool.submit(asyncio.run, missing_on(self._settings, required, self._report)).result()
 
@@ -138,12 +138,12 @@ class ClusterBackend:
         note_path = job_notes.note_path(task.path, task.attempt)
         note = await asyncio.to_thread(job_notes.read_note, note_path)
         if note is None:
-            new = await (self._new_carried_note(task) if await self._is_carried(task) else self._new_note(task))
+            new = await (self._new_batch_note(task) if await self._is_batched(task) else self._new_note(task))
             note = await asyncio.to_thread(job_notes.create_note, task.path, new)
             if note.by == new.by and note.submitted_at == new.submitted_at:
                 handle = self._own_handle(note, note_path, task)
                 try:
-                    await (self._post_step(handle) if note.carrier else self._submit_job(handle, on_job))
+                    await (self._post_step(handle) if note.batch_job else self._submit_job(handle, on_job))
                 except asyncio.CancelledError:
                     if should_detach():
                         raise SubmissionLeftError(handle.describe_detached()) from None
@@ -159,7 +159,7 @@ class ClusterBackend:
         if handle.output_path not in self._waits:
             has_run = await asyncio.to_thread(job_notes.was_lost_before, handle.note)
             self._waits[handle.output_path] = Wait(has_run=has_run)
-        ended = await (self._wait_for_job if handle.note.carrier is None else self._wait_for_step)(handle, job_log)
+        ended = await (self._wait_for_job if handle.note.batch_job is None else self._wait_for_step)(handle, job_log)
         if self._positions is not None:
             await asyncio.to_thread(self._positions.forget, handle.id)
         outcome = ended if isinstance(ended, Outcome) else await self._outcome(handle, ended)
@@ -182,11 +182,11 @@ class ClusterBackend:
             return await monitor.wait()
 
     async def _wait_for_step(self, handle: JobHandle, job_log: JobLog) -> Outcome:
-        assert handle.note.carrier is not None
-        step = CarriedStep(
+        assert handle.note.batch_job is not None
+        step = BatchStep(
             handle=handle,
-            carrier=handle.note.carrier,
-            carriers=self._carriers,
+            batch_job=handle.note.batch_job,
+            batch_jobs=self._batch_jobs,
             job_log=job_log,
             start_watch=self._start_watch(handle, handle.note.task.resources),
             on_progress=lambda: self._note_position(handle, job_log),
@@ -206,8 +206,8 @@ class ClusterBackend:
             self._report(f"the stop of job {handle.id} could not be noted ({error})")
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S), connect(self._settings) as api:
-                carrier = handle.note.carrier
-                await (self._carriers.stop(carrier, handle.note_path) if carrier else stop_job(api, handle.job))
+                batch_job = handle.note.batch_job
+                await (self._batch_jobs.stop(batch_job, handle.note_path) if batch_job else stop_job(api, handle.job))
         except NoSuchJobError:
             return  # noted, and not submitted yet
         except (TimeoutError, UnreachableError, ClusterError) as error:
@@ -217,14 +217,14 @@ class ClusterBackend:
             )
 
     def shutdown(self) -> None:
-        """Jobs outlive this process. Its carriers end after the last of their steps."""
-        self._carriers.end()
+        """Jobs outlive this process. Its batch jobs end after the last of their steps."""
+        self._batch_jobs.end()
 
-    async def _is_carried(self, task: Task) -> bool:
-        """Whether a carrier runs the step: a small one, unless it is the first and comes alone."""
+    async def _is_batched(self, task: Task) -> bool:
+        """Whether a batch job runs the step: a small one, unless it is the first and comes alone."""
         if not is_small(task):
             return False
-        return task.own_job is False or not await self._carriers.is_first_alone(task.prefix, self._python_for(task))
+        return task.own_job is False or not await self._batch_jobs.is_first_alone(task.prefix, self._python_for(task))
 
     def _python_for(self, task: Task) -> str:
         return python_for(f"Step {task.output.label!r}", task.extras, self._settings)
@@ -236,15 +236,15 @@ class ClusterBackend:
             code = await self._retry.call(lambda: ship(self._settings, api, references, task.prefix))
         return await asyncio.to_thread(self._note, task, version.session, code, None)
 
-    async def _new_carried_note(self, task: Task) -> JobNote:
+    async def _new_batch_note(self, task: Task) -> JobNote:
         references = {task.fn, *references_in(task.config)}
-        started = await self._carriers.started(
+        started = await self._batch_jobs.started(
             task.prefix, self._python_for(task), lambda api: ship(self._settings, api, references, task.prefix)
         )
         code = await asyncio.to_thread(code_of, self._settings, references)
-        return await asyncio.to_thread(self._note, task, started.session, code, started.carrier)
+        return await asyncio.to_thread(self._note, task, started.session, code, started.batch_job)
 
-    def _note(self, task: Task, session: str, code: Code, carrier: Carrier | None) -> JobNote:
+    def _note(self, task: Task, session: str, code: Code, batch_job: BatchJob | None) -> JobNote:
         by = Submitter.here(self._run_id)
         return JobNote(
             attempt=task.attempt,
@@ -256,7 +256,7 @@ class ClusterBackend:
             submitted_at=datetime.now(UTC).isoformat(),
             by=by,
             owner=by,
-            carrier=carrier,
+            batch_job=batch_job,
         )
 
     def _own_handle(self, note: JobNote, note_path: str, task: Task) -> JobHandle:
@@ -275,9 +275,9 @@ class ClusterBackend:
         owned = await asyncio.to_thread(self._is_gone, note.owner)
         if owned:
             note = await asyncio.to_thread(job_notes.take_over, note_path, Submitter.here(self._run_id))
-        if note.carrier is not None:  # again, in case its submitter has died before it could
-            with suppress(MailboxClosedError):
-                await self._carriers.outbox(note.carrier).run(note_path)
+        if note.batch_job is not None:  # again, in case its submitter has died before it could
+            with suppress(TaskQueueClosedError):
+                await self._batch_jobs.outbox(note.batch_job).run(note_path)
         return JobHandle(
             note=note,
             note_path=note_path,
@@ -320,13 +320,13 @@ class ClusterBackend:
             return None
 
     async def _post_step(self, handle: JobHandle) -> None:
-        """Give a step to its carrier. A carrier that has closed its mailbox meanwhile closes the note."""
-        carrier = handle.note.carrier
-        assert carrier is not None
+        """Give a step to its batch job. A batch job that has closed its task queue meanwhile closes the note."""
+        batch_job = handle.note.batch_job
+        assert batch_job is not None
         try:
-            await self._carriers.outbox(carrier).run(handle.note_path)
-        except MailboxClosedError as error:
-            self._carriers.forget(carrier)
+            await self._batch_jobs.outbox(batch_job).run(handle.note_path)
+        except TaskQueueClosedError as error:
+            self._batch_jobs.forget(batch_job)
             await asyncio.to_thread(job_notes.add_ended, handle.note_path, str(error))
             handle.refusal = Outcome(end=End.NOT_BEGUN, error=f"job {handle.id} has not begun: {error}")
 
@@ -374,7 +374,7 @@ class ClusterBackend:
         path = log_path(handle.output_path, attempt)
         if shown != Shown():
             self._report(f"{step}: resuming the log; earlier lines are in {path}")
-        return JobLog(path, attempt, show, shown=shown, has_set_up=handle.note.carrier is None)
+        return JobLog(path, attempt, show, shown=shown, has_set_up=handle.note.batch_job is None)
 
     async def _outcome(self, handle: JobHandle, info: JobInfo) -> Outcome:
         note = await asyncio.to_thread(job_notes.read_note, handle.note_path) or handle.note

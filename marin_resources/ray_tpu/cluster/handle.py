@@ -49,12 +49,12 @@ class JobHandle:
 
     @property
     def job(self) -> str:
-        """The id of its job on the cluster: its own, or its carrier's."""
+        """The id of its job on the cluster: its own, or its batch job's."""
         return self.note.job
 
     @property
     def id(self) -> str:
-        """The id of its job for people, also if a carrier runs it."""
+        """The id of its job for people, also if a batch job runs it."""
         return self.note.submission_id
 
     def describe(self) -> str:
@@ -96,7 +96,7 @@ def entrypoint_resources(task: Task) -> Resources:
 
 
 def is_small(task: Task) -> bool:
-    """Whether a carrier runs the step, at a fraction of a job's cost: by its own setting, else if it requests no more
+    """Whether a batch job runs the step, at a fraction of a job's cost: by its own setting, else if it requests no more
     than one CPU, and its extras do not load JAX or torch."""
     if task.own_job is not None:
         return not task.own_job

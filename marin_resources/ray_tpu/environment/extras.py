@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from marin_resources.configuration.settings import DISTRIBUTION, checkout
 from marin_resources.hardware.resources import Resources
-from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_lacks, lacks_together
+from marin_resources.ray_tpu.requirements import MissingRequirement, Requirements, describe_missing, merge_missing
 from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
@@ -44,35 +44,35 @@ class MissingRequirementError(MarinError):
 def check_environment(requirements: Requirements) -> None:
     """Raise MissingRequirementError with a sentence for each extra that is unknown or not installed, and for all
     variables that are not set."""
-    if sentences := describe_lacks(environment_lacks([requirements])):
+    if sentences := describe_missing(missing_in_environment([requirements])):
         raise MissingRequirementError(" ".join(sentences))
 
 
 def met_here(required: Requirements, cpus: int | None = None) -> bool:
     """Whether this machine, with that number of CPUs, is known to meet them without Ray and without package indexes."""
     available = Resources(cpus=min(required.resources.cpus, cpus or os.cpu_count() or 1))
-    return not required.packages and required.resources == available and not environment_lacks([required])
+    return not required.packages and required.resources == available and not missing_in_environment([required])
 
 
-def environment_lacks(required: Sequence[Requirements]) -> dict[str, tuple[MissingRequirement, ...]]:
+def missing_in_environment(required: Sequence[Requirements]) -> dict[str, tuple[MissingRequirement, ...]]:
     """Return the missing extras and variables of each step that lacks any here."""
     wrong, variables, installable, incomplete = {}, {}, {}, []
     for requirements in required:
-        lacks = (*unknown_extras(requirements.extras), *_clash_within(requirements.extras))
-        wrong[requirements.step] = lacks
+        missing = (*unknown_extras(requirements.extras), *_clash_within(requirements.extras))
+        wrong[requirements.step] = missing
         variables[requirements.step] = _unset_variables(requirements.env)
-        if not lacks and missing_packages(requirements.extras):
+        if not missing and missing_packages(requirements.extras):
             incomplete.append(requirements)
     together = (
         _fit_together({extra for requirements in incomplete for extra in requirements.extras}) if incomplete else set()
     )
     for requirements in incomplete:
-        missing = missing_packages(requirements.extras)
-        verb = "is" if len(missing) == 1 else "are"
+        absent = missing_packages(requirements.extras)
+        verb = "is" if len(absent) == 1 else "are"
         remedy = _how_to_install(requirements.extras, together)
-        thing = f"{', '.join(missing)}, which {verb} not installed"
+        thing = f"{', '.join(absent)}, which {verb} not installed"
         installable[requirements.step] = (MissingRequirement(verb="needs", what=thing, remedy=remedy),)
-    return lacks_together(wrong, installable, variables)
+    return merge_missing(wrong, installable, variables)
 
 
 def unknown_extras(extras: Iterable[str]) -> tuple[MissingRequirement, ...]:

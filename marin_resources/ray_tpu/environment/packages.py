@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import MissingByStep, MissingRequirement, Requirements
 from marin_resources.types.errors import MarinError
 
 TIMEOUT_S = 600.0
@@ -69,19 +69,19 @@ def ensure_installed(requirements: Sequence[str], *, timeout_s: float = TIMEOUT_
     return str(folder)
 
 
-def package_lacks(required: Sequence[Requirements]) -> Lacks:
+def missing_python_packages(required: Sequence[Requirements]) -> MissingByStep:
     """Return the reasons for each step whose packages cannot be installed here. Packages that are not installed yet are
     looked up with uv, at most 60 s for each list of packages."""
-    lacks_of: dict[tuple[str, ...], tuple[MissingRequirement, ...]] = {(): ()}
+    missing_of: dict[tuple[str, ...], tuple[MissingRequirement, ...]] = {(): ()}
     for requirements in required:
-        if (packages := requirements.packages) not in lacks_of:
+        if (packages := requirements.packages) not in missing_of:
             invalid = invalid_packages(packages)
-            lack = _find_lack([package for package in packages if package not in invalid])
-            lacks_of[packages] = (*invalid.values(), *([lack] if lack is not None else []))
-    return {r.step: lacks_of[r.packages] for r in required if lacks_of[r.packages]}
+            requirement = _find_missing([package for package in packages if package not in invalid])
+            missing_of[packages] = (*invalid.values(), *([requirement] if requirement is not None else []))
+    return {r.step: missing_of[r.packages] for r in required if missing_of[r.packages]}
 
 
-def _find_lack(requirements: Sequence[str]) -> MissingRequirement | None:
+def _find_missing(requirements: Sequence[str]) -> MissingRequirement | None:
     unique, installed = sorted(set(requirements)), _installed()
     if not unique or _folder(unique, installed).exists():
         return None

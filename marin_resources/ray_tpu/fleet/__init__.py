@@ -1,4 +1,4 @@
-"""A fleet: several clusters of the catalogue as one back end, with one home prefix. May import the rooms below it.
+"""A fleet: several clusters of the catalogue as one back end, with one home prefix. May import the packages below it.
 
 fleet      the clusters, their regions and the home
 choose     which cluster a step goes to

@@ -14,9 +14,9 @@ from marin_resources.ray_tpu.cluster.backend import ClusterBackend
 from marin_resources.ray_tpu.cluster.handle import JobHandle
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import settings_from_env
-from marin_resources.ray_tpu.fleet.choose import choose_site, lack_of, may_hold
+from marin_resources.ray_tpu.fleet.choose import choose_site, may_hold, missing_site
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
-from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements
+from marin_resources.ray_tpu.requirements import MissingByStep, MissingRequirement, Requirements
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.storage.output.notes import job_notes
 from marin_resources.types.output import Holder
@@ -59,10 +59,10 @@ class FleetBackend:
     def satisfies(self, required: Requirements) -> bool:
         return self._first.satisfies(required)
 
-    def lacks(self, required: Sequence[Requirements]) -> Lacks:
+    def missing_by_step(self, required: Sequence[Requirements]) -> MissingByStep:
         """A step lacks a requirement if all clusters that could hold it lack it."""
         unplaceable = {
-            requirements.step: (lack_of(requirements.resources, self.fleet),)
+            requirements.step: (missing_site(requirements.resources, self.fleet),)
             for requirements in required
             if not self._able(requirements)
         }
@@ -71,10 +71,13 @@ class FleetBackend:
         }
         for member in self.fleet.members:
             able = [requirements for requirements in required if member.name in self._able(requirements)]
-            lacks = self._backends[member.name].lacks(able) if able else {}
+            of_member = self._backends[member.name].missing_by_step(able) if able else {}
             for requirements in able:
-                missing[requirements.step].append(lacks.get(requirements.step, ()))
-        return {**unplaceable, **{step: lacks[0] for step, lacks in missing.items() if all(lacks)}}
+                missing[requirements.step].append(of_member.get(requirements.step, ()))
+        return {
+            **unplaceable,
+            **{step: of_members[0] for step, of_members in missing.items() if all(of_members)},
+        }
 
     def check(self, task: Task) -> None:
         self._of(task).check(task)

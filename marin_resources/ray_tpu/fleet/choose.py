@@ -41,7 +41,7 @@ def choose_site(needs: PlacementRequest, fleet: Fleet, at: str | None = None) ->
         return replace(_site(needs, fleet, fleet.member(at)), why="where its job is")
     able = [member for member in fleet.members if may_hold(needs.resources, member.cluster)]
     if not able:
-        raise NoSiteError(f"Step {needs.step!r} {lack_of(needs.resources, fleet).phrase}")
+        raise NoSiteError(f"Step {needs.step!r} {missing_site(needs.resources, fleet).phrase}")
     able = _in_region_of(needs, able, fleet)
     sites = [_site(needs, fleet, member) for member in able]
     resumed = [site for site in sites if needs.earlier is not None and needs.earlier.startswith(f"{site.prefix}/")]
@@ -70,7 +70,7 @@ def _can_read(reader: ReaderNeeds, cluster: Cluster) -> bool:
     return may_hold(reader.resources, cluster) and not foreign_to(cluster.region, reader.urls)
 
 
-def lack_of(resources: Resources, fleet: Fleet) -> MissingRequirement:
+def missing_site(resources: Resources, fleet: Fleet) -> MissingRequirement:
     """That no cluster has what is requested."""
     has = "; ".join(f"{member.name} has {_slices(member.cluster)}" for member in fleet.members[:NAMED])
     more = f"; and {len(fleet.members) - NAMED} more clusters" if len(fleet.members) > NAMED else ""

@@ -30,10 +30,10 @@ def placement_of(note: JobNote, started_at_s: float, *, in_task: bool = False) -
     whose stdout is not the job's.
     """
     path, resources = note_path(note.task.path, note.attempt), note.task.resources
-    carrier = {"carrier": note.carrier.job} if note.carrier else {}
+    batch_job = {"carrier": note.batch_job.job} if note.batch_job else {}
     return Placement(
         started_at_s=started_at_s,
-        job={"id": note.submission_id, **carrier, "dashboard": note.dashboard, "code": dict(note.code)},
+        job={"id": note.submission_id, **batch_job, "dashboard": note.dashboard, "code": dict(note.code)},
         allocation=JobAllocation(cpus=resources.cpus, memory_bytes=resources.memory_bytes, lent_while_waiting=in_task),
         report=lambda outcome: add_outcome(path, outcome),
         stop_reason=lambda: stop_reason(path),

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.hardware.resources import Resources, slice_type
-from marin_resources.ray_tpu.environment.extras import check_environment, environment_lacks, met_here
+from marin_resources.ray_tpu.environment.extras import check_environment, met_here, missing_in_environment
 from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
-from marin_resources.ray_tpu.environment.packages import package_lacks
+from marin_resources.ray_tpu.environment.packages import missing_python_packages
 from marin_resources.ray_tpu.local.local_ray import ray_of_process
 from marin_resources.ray_tpu.log.attempt_log import LogFollower
 from marin_resources.ray_tpu.log.spool import upload_spool
@@ -25,11 +25,11 @@ from marin_resources.ray_tpu.ray_options import (
     RayGoneError,
     UnmeetableError,
     alive_nodes,
-    node_lack,
+    missing_on_node,
     ray_options,
     refuse_unmeetable,
 )
-from marin_resources.ray_tpu.requirements import Lacks, MissingRequirement, Requirements, lacks_together
+from marin_resources.ray_tpu.requirements import MissingByStep, MissingRequirement, Requirements, merge_missing
 from marin_resources.ray_tpu.site import PlacementRequest, Site
 from marin_resources.ray_tpu.worker.recorded_failure import recorded_failure
 from marin_resources.ray_tpu.worker.run_task import run_task
@@ -89,12 +89,12 @@ class LocalBackend:
     def satisfies(self, required: Requirements) -> bool:
         return met_here(required, self._all_cpus)
 
-    def lacks(self, required: Sequence[Requirements]) -> Lacks:
+    def missing_by_step(self, required: Sequence[Requirements]) -> MissingByStep:
         several = {r.step: (SEVERAL_HOSTS,) for r in required if _hosts(r.resources) > 1}
         of_ray = [r for r in required if r.step not in several and self._asks_ray(r.resources)]
         nodes = alive_nodes(self._own_ray.started()) if of_ray else []
-        short = {r.step: (lack,) for r in of_ray if (lack := node_lack(r.resources, nodes))}
-        return lacks_together(environment_lacks(required), package_lacks(required), several, short)
+        short = {r.step: (requirement,) for r in of_ray if (requirement := missing_on_node(r.resources, nodes))}
+        return merge_missing(missing_in_environment(required), missing_python_packages(required), several, short)
 
     def _asks_ray(self, resources: Resources) -> bool:
         """Whether Ray alone knows if this machine has the resources: any other than its CPUs."""

@@ -187,13 +187,13 @@ def _logged_error(path: str) -> str | None:
 
 def _failed_sentence(error: Exception) -> str:
     cause = str(error) if isinstance(error, _DaemonEndedError) else f"{type(error).__name__}: {_first_line(error)}"
-    lack = _version_lack()
+    problem = _missing_version()
     return f"Ray did not start on this machine: {cause.rstrip('.')}. " + (
-        f"{lack} {_how_to_install()}" if lack else "Correct that and run again; complete outputs are reused."
+        f"{problem} {_how_to_install()}" if problem else "Correct that and run again; complete outputs are reused."
     )
 
 
-def _version_lack() -> str | None:
+def _missing_version() -> str | None:
     """A sentence if the environment has another Ray than Marin requires."""
     from importlib import metadata  # late: after a failure alone
 

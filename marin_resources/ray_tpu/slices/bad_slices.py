@@ -1,4 +1,4 @@
-"""Slices with a host that could not use its devices, reported to the keeper of the cluster's slices.
+"""Slices with a host that could not use its devices, reported to the supervisor of the cluster's slices.
 
 The reports are files of the prefix, one for each slice, so that a process elsewhere reads them. A first report makes
 steps avoid the host for half an hour (`bad_hosts.py`): a process may hold its chips still. A slice that two different

@@ -1,6 +1,6 @@
 """The fault of a host that the error of a function shows: its devices cannot be used, or its memory is full.
 
-It is judged on the host, by the type of the error and by its raiser. A text alone shows neither: a comment in a
+It is decided on the host, by the type of the error and by its raiser. A text alone shows neither: a comment in a
 traceback, the quota of a bucket, and a file that user code has locked use the same words.
 """
 

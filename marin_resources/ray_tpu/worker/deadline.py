@@ -39,15 +39,15 @@ def deadline(
     if timeout_s is None:
         yield lambda: None
         return
-    guard = _Guard(timeout_s, sys._getframe(2), on_expired, backstop=backstop)
-    guard.start()
+    watchdog = _Watchdog(timeout_s, sys._getframe(2), on_expired, backstop=backstop)
+    watchdog.start()
     try:
-        yield guard.renew
+        yield watchdog.renew
     finally:
-        guard.finish()
+        watchdog.finish()
 
 
-class _Guard:
+class _Watchdog:
     """Lets either the block finish or the deadline expire, never both."""
 
     def __init__(

@@ -31,11 +31,11 @@ from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, ShardRe
 from marin_resources.ray_tpu.worker import stop_signal
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.end_process import end_process
-from marin_resources.ray_tpu.worker.guard import Guard
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.progress_writer import noted_pace
 from marin_resources.ray_tpu.worker.result import jsonable, keep_small
 from marin_resources.ray_tpu.worker.stop_signal import Stopped
+from marin_resources.ray_tpu.worker.watchdog import Watchdog
 from marin_resources.step_api.progress import Renewing, Several, Unheard, reports_to
 from marin_resources.storage import fault_points
 from marin_resources.storage.adoption.records import records_at
@@ -152,7 +152,7 @@ def run(task: Task, placement: Placement) -> Outcome:
         group_may_write(is_shared(claim.data_path)),
         nullcontext() if placement.in_terminal else redirect_output(log, secrets=secrets, tee=placement.tee),
     ):
-        claim.lease.observe(Guard(claim.path, claim.attempt))
+        claim.lease.observe(Watchdog(claim.path, claim.attempt))
         return _Attempt(task=task, placement=placement, store=store, claim=claim, redactor=redactor).run()
 
 

@@ -1,6 +1,6 @@
 """`mirror://relative/path`: a file or folder of any region that has it, copied once into the local prefix.
 
-May import every other room of `storage`; no other room imports it (fsspec's registry finds it by name).
+May import every other package of `storage`; no other package imports it (fsspec's registry finds it by name).
 
 fsspec.open("mirror://raw/x/part-0.jsonl.zst")   like any other path: open, cat, ls, glob, pyarrow, pandas
 local_path_of("mirror://raw/x")                  a plain path for readers without fsspec: TensorStore, Levanter

@@ -18,8 +18,8 @@ SHARDS = 16
 MADE = {
     "exact": "exact_duplicates",
     "clusters": "find_near_duplicates",
-    "near": "judge_near_duplicates",
-    "quality": "judge_quality",
+    "near": "decide_near_duplicates",
+    "quality": "score_quality",
 }
 """Output that some stages read -> the stage that makes it."""
 
@@ -28,13 +28,13 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
     """Name -> function and config, all but its output path. Inputs lie below `folder`."""
     from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
     from marin_assets.stages.decontaminate.find_contamination import FindContaminationConfig, find_contamination
+    from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
     from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
     from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
-    from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
     from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
     from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
-    from marin_assets.stages.quality.judge_quality import JudgeQualityConfig, judge_quality
     from marin_assets.stages.quality.label_pydoc import LabelPydocConfig, label_pydoc
+    from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
     from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
     from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
     from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
@@ -53,14 +53,14 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
         "exact_duplicates": (exact_duplicates, ExactDuplicatesConfig(documents_path=documents)),
         "duplicate_paragraphs": (duplicate_paragraphs, DuplicateParagraphsConfig(documents_path=documents)),
         "find_near_duplicates": (find_near_duplicates, FindNearDuplicatesConfig(documents_path=documents)),
-        "judge_near_duplicates": (
-            judge_near_duplicates,
-            JudgeNearDuplicatesConfig(documents_path=documents, clusters_path=f"{folder}/clusters"),
+        "decide_near_duplicates": (
+            decide_near_duplicates,
+            DecideNearDuplicatesConfig(documents_path=documents, clusters_path=f"{folder}/clusters"),
         ),
         "label_pydoc": (label_pydoc, LabelPydocConfig(documents_path=documents)),
-        "judge_quality": (
-            judge_quality,
-            JudgeQualityConfig(documents_path=documents, model_path=f"{folder}/model", at_least=0.5),
+        "score_quality": (
+            score_quality,
+            ScoreQualityConfig(documents_path=documents, model_path=f"{folder}/model", at_least=0.5),
         ),
         "find_contamination": (
             find_contamination,

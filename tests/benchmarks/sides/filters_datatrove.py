@@ -1,6 +1,6 @@
-"""datatrove's side of `filters.py`, run by datatrove's Python: texts as JSON lines, a task, where verdicts go.
+"""datatrove's side of `filters.py`, run by datatrove's Python: texts as JSON lines, a task, where decisions go.
 
-verdicts   each of the four filters asked alone of every text: [keep, reason, text after it]
+decisions   each of the four filters asked alone of every text: [keep, reason, text after it]
 seconds    the four in FineWeb's order, each of what the one before leaves
 """
 
@@ -36,7 +36,7 @@ def main() -> None:
         return
     with Path(sys.argv[3]).open("w") as out:
         for text in texts:
-            out.write(json.dumps({name: verdict(one, text) for name, one in filters.items()}) + "\n")
+            out.write(json.dumps({name: decision(one, text) for name, one in filters.items()}) + "\n")
     print(json.dumps(len(texts)))
 
 
@@ -58,7 +58,7 @@ def chain(filters: list[Any], document: Document) -> Any:
     return True
 
 
-def verdict(one: Any, text: str) -> list[Any]:
+def decision(one: Any, text: str) -> list[Any]:
     document = Document(text=text, id="")
     result = one.filter(document)
     keep, reason = result if isinstance(result, tuple) else (result, "")

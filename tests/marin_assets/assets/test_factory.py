@@ -62,7 +62,7 @@ def test_the_catalog_says_what_an_asset_is_and_not_what_its_function_returns() -
         assert spec.description, name
         assert "Returns" not in spec.description, name
     description = specs["quality"].description
-    assert description.startswith("Judge documents by a classifier: attributes with the probability of a label, ")
+    assert description.startswith("Score documents by a classifier: attributes with the probability of a label, ")
     assert description.endswith("value is the score, the probability of `label` with 6 digits.")
     assert "\n\nIn: documents, and a classifier of `train_fasttext`" in description
     assert "\n- `waterfall.json`: documents and bytes that each attribute removed" in specs["selected"].description

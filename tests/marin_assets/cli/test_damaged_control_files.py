@@ -159,15 +159,15 @@ def harmless_when_complete(file: str, kind: str) -> bool:
 
 @every_cell
 def test_verify_finds_the_damage_of_a_complete_output(complete: World, file: str, kind: str) -> None:
-    judge_verified(complete, file, kind)
+    expect_verified(complete, file, kind)
 
 
 @pytest.mark.parametrize(("file", "kind"), IN_A_BUCKET)
 def test_verify_finds_the_damage_in_a_bucket(in_a_bucket: World, file: str, kind: str) -> None:
-    judge_verified(in_a_bucket, file, kind)
+    expect_verified(in_a_bucket, file, kind)
 
 
-def judge_verified(world: World, file: str, kind: str) -> None:
+def expect_verified(world: World, file: str, kind: str) -> None:
     name = f"{file}-{kind}"
     told = world.verified[name]
     if harmless_when_complete(file, kind):
@@ -185,7 +185,7 @@ def judge_verified(world: World, file: str, kind: str) -> None:
     assert (finding["problem"] == "damaged") is data_are_right
 
 
-def test_verify_says_1_and_keeps_the_neighbours_verdict(complete: World, failed: World, in_a_bucket: World) -> None:
+def test_verify_says_1_and_keeps_the_neighbours_decision(complete: World, failed: World, in_a_bucket: World) -> None:
     for world in (complete, failed, in_a_bucket):
         assert world.codes["verify"] == world.codes["verify --json"] == 1
         assert world.verified[SOUND]["state"] == "right"
@@ -212,15 +212,15 @@ def planned(world: World, name: str) -> tuple[str, str]:
 
 @every_cell
 def test_a_dry_run_says_what_a_run_does_with_a_complete_output(complete: World, file: str, kind: str) -> None:
-    judge_planned(complete, file, kind)
+    expect_planned(complete, file, kind)
 
 
 @pytest.mark.parametrize(("file", "kind"), IN_A_BUCKET)
 def test_a_dry_run_says_what_a_run_does_in_a_bucket(in_a_bucket: World, file: str, kind: str) -> None:
-    judge_planned(in_a_bucket, file, kind)
+    expect_planned(in_a_bucket, file, kind)
 
 
-def judge_planned(world: World, file: str, kind: str) -> None:
+def expect_planned(world: World, file: str, kind: str) -> None:
     name = f"{file}-{kind}"
     action, reason = planned(world, name)
     if file in ("status", "record") and not (kind == "absent" or (file, kind) == ("status", "empty")):

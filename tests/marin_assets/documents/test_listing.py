@@ -21,7 +21,7 @@ from marin_assets.documents import (
     read_documents,
     read_rows,
 )
-from marin_assets.documents.attributes import KEPT, Verdict, write_attributes
+from marin_assets.documents.attributes import KEPT, Decision, write_attributes
 from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.step.values import unwrap_versioned_value
@@ -130,7 +130,7 @@ def test_files_beside_the_documents_are_counted_and_named(mixed: Path, caplog: p
     assert "'README.md', '_SUCCESS', 'a.jsonl.crc', 'deep/stats.json', 'notes.txt' and 2 more" in caplog.text
 
 
-def keep_all(config: IngestConfig) -> Callable[[Document], Verdict]:
+def keep_all(config: IngestConfig) -> Callable[[Document], Decision]:
     return lambda document: KEPT
 
 
@@ -138,8 +138,8 @@ def test_the_result_of_a_stage_counts_ignored_files(mixed: Path, tmp_path: Path)
     config = IngestConfig(input_path=str(mixed), output_path=str(tmp_path / "out"), bad_rows="reject")
     assert ingest(unwrap_versioned_value(config))["ignored_files"] == 7
     assert count(mixed)["ignored_files"] == 7
-    verdicts = write_attributes(str(mixed), str(tmp_path / "verdicts"), keep_all, unwrap_versioned_value(config))
-    assert verdicts["ignored_files"] == 7
+    decisions = write_attributes(str(mixed), str(tmp_path / "decisions"), keep_all, unwrap_versioned_value(config))
+    assert decisions["ignored_files"] == 7
     assert "ignored_files" not in count(tmp_path / "out")
 
 

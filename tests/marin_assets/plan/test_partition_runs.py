@@ -94,8 +94,8 @@ def test_the_windows_of_a_month_are_made_before_it() -> None:
 
 def test_without_a_choice_there_are_the_windows_that_have_ended_and_the_keys_that_are_known() -> None:
     assert runs(step("b", monthly("2026-01-01"))) == [("b", "2026-01-01 2026-02-01")]
-    assert runs(step("b", dynamic("drops"))) == [("b", "2026-01 2026-02")]
-    assert runs(step("b", dynamic("drops")), asked=["2026-03"]) == [("b", "2026-03")]
+    assert runs(step("b", dynamic("deliveries"))) == [("b", "2026-01 2026-02")]
+    assert runs(step("b", dynamic("deliveries")), asked=["2026-03"]) == [("b", "2026-03")]
 
 
 def test_a_set_that_has_no_key_yet_makes_no_run() -> None:

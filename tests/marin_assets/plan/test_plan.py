@@ -111,9 +111,9 @@ def test_drift_is_reported_of_what_is_reused_and_computed_for_nothing_else(graph
 
 
 def test_a_step_that_lacks_something_is_blocked_and_so_is_what_needs_it(graph: Graph) -> None:
-    lack = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
-    planned = refuse(plan(graph, observe(graph)), {"b": (lack,)})
-    assert [(item.action, item.lacks) for item in planned] == [
+    requirement = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
+    planned = refuse(plan(graph, observe(graph)), {"b": (requirement,)})
+    assert [(item.action, item.missing_requirements) for item in planned] == [
         (Action.RUN, False),
         (Action.BLOCKED, True),
         (Action.BLOCKED, False),
@@ -133,13 +133,17 @@ def test_all_that_a_step_lacks_is_in_its_reason_a_line_for_each(graph: Graph) ->
 
 
 def test_what_a_cluster_may_still_get_blocks_nothing(graph: Graph) -> None:
-    lack = MissingRequirement(verb="requests", what="1 GPU, which no node has now", remedy="It waits.", certain=False)
-    planned = refuse(plan(graph, observe(graph)), {"b": (lack,)})
+    requirement = MissingRequirement(
+        verb="requests", what="1 GPU, which no node has now", remedy="It waits.", certain=False
+    )
+    planned = refuse(plan(graph, observe(graph)), {"b": (requirement,)})
     assert [item.action for item in planned] == [Action.RUN] * 3
     assert planned[1].reason.endswith("; requests 1 GPU, which no node has now. It waits.")
 
 
 def test_a_step_that_is_reused_lacks_nothing(graph: Graph) -> None:
-    lack = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
+    requirement = MissingRequirement(verb="requires", what="the variable 'KEY', which is not set", remedy="Export it.")
     done = {"status": Status.SUCCESS, "match": Match.SAME}
-    assert [item.action for item in refuse(plan(graph, observe(graph, b=done)), {"b": (lack,)})][1] is Action.REUSE
+    assert [item.action for item in refuse(plan(graph, observe(graph, b=done)), {"b": (requirement,)})][
+        1
+    ] is Action.REUSE

@@ -15,10 +15,10 @@ from bucket_for_tests import BucketForTests
 from near_duplicate_texts import find
 
 from marin_assets.documents import Document, read_rows, shard_name, write_documents, write_rows
-from marin_assets.documents.attributes import Verdict, write_attributes
+from marin_assets.documents.attributes import Decision, write_attributes
 from marin_assets.stages.consolidate.consolidate import ConsolidateConfig, consolidate
+from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
-from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
@@ -64,8 +64,8 @@ class Sign:
     sign: int
 
 
-def scored(config: Sign) -> Callable[[Document], Verdict]:
-    return lambda document: Verdict(keep=True, value=config.sign * float(document.id.replace("-", "")))
+def scored(config: Sign) -> Callable[[Document], Decision]:
+    return lambda document: Decision(keep=True, value=config.sign * float(document.id.replace("-", "")))
 
 
 @pytest.fixture
@@ -112,15 +112,15 @@ def consolidated(inputs: Inputs, output: str) -> Mapping[str, Any]:
     return consolidate(unwrap_versioned_value(config))
 
 
-def judged(inputs: Inputs, output: str) -> Mapping[str, Any]:
-    config = JudgeNearDuplicatesConfig(
+def decided(inputs: Inputs, output: str) -> Mapping[str, Any]:
+    config = DecideNearDuplicatesConfig(
         documents_path=str(inputs.documents),
         clusters_path=str(inputs.clusters),
         attributes_path=str(inputs.scores),
         output_path=output,
         keep="highest",
     )
-    return judge_near_duplicates(unwrap_versioned_value(config))
+    return decide_near_duplicates(unwrap_versioned_value(config))
 
 
 def data_files(folder: Path) -> dict[str, bytes]:
@@ -158,10 +158,10 @@ def test_a_tokenizer_that_changed_is_read_again(
 def test_attributes_that_changed_are_read_again(inputs: Inputs, tmp_path: Path) -> None:
     find(str(inputs.documents), inputs.clusters)
     inputs.score(1)
-    judged(inputs, str(tmp_path / "out"))
+    decided(inputs, str(tmp_path / "out"))
     before = data_files(tmp_path / "out")
     inputs.score(-1)
-    require_as_if_new(judged, inputs, tmp_path)
+    require_as_if_new(decided, inputs, tmp_path)
     assert data_files(tmp_path / "out") != before
 
 
@@ -241,7 +241,7 @@ def test_a_cluster_table_that_changes_between_two_phases_is_an_error(
 
     after_shards(SHARDS, write_again)
     with pytest.raises(InputChangedError, match=r"The input '.*clusters' changed"):
-        judged(inputs, str(tmp_path / "out"))
+        decided(inputs, str(tmp_path / "out"))
 
 
 def test_documents_that_change_while_a_tokenizer_is_trained_are_an_error(

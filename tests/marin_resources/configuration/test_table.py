@@ -84,7 +84,9 @@ def test_every_variable_that_is_read_is_known_and_documented() -> None:
     }
     assert {name for name in rows if name.startswith("MARIN_")} == {n for n in BY_NAME if n.startswith("MARIN_")}
     assert set(BY_NAME) <= rows
-    code = [path for room in ("assets", "resources", "sensors") for path in (ROOT / f"marin_{room}").rglob("*.py")]
+    code = [
+        path for package in ("assets", "resources", "sensors") for path in (ROOT / f"marin_{package}").rglob("*.py")
+    ]
     read = {name for path in code for name in re.findall(r"\bMARIN_[A-Z_]*[A-Z]\b", path.read_text())}
     assert read - {"MARIN_PREFIXES"} <= set(BY_NAME) | INTERNAL
 

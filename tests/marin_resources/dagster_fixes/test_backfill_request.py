@@ -27,15 +27,15 @@ import dagster as dg
 @dg.asset(partitions_def=dg.StaticPartitionsDefinition(["a", "b", "c", "d"]))
 def parts() -> None: ...
 
-@dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="drops"))
-def drops() -> None: ...
+@dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="deliveries"))
+def deliveries() -> None: ...
 
 @dg.asset(deps=[parts])
 def whole() -> None: ...
 
-defs = dg.Definitions(assets=[parts, drops, whole])
+defs = dg.Definitions(assets=[parts, deliveries, whole])
 """
-PARTS, DROPS, WHOLE = dg.AssetKey("parts"), dg.AssetKey("drops"), dg.AssetKey("whole")
+PARTS, DELIVERIES, WHOLE = dg.AssetKey("parts"), dg.AssetKey("deliveries"), dg.AssetKey("whole")
 
 
 @pytest.fixture
@@ -79,14 +79,14 @@ def submitted_by_daemon(instance: dg.DagsterInstance, location: Path) -> dict[st
 
 
 def test_the_daemon_submits_the_partitions_that_are_requested(instance: dg.DagsterInstance, location: Path) -> None:
-    instance.add_dynamic_partitions("drops", ["x", "y"])
-    keys = {PARTS: ["b", "d"], DROPS: ["y"]}
+    instance.add_dynamic_partitions("deliveries", ["x", "y"])
+    keys = {PARTS: ["b", "d"], DELIVERIES: ["y"]}
     tags = {"marin/user": "ada"}
     backfill_id = store_backfill(instance, asset_graph(location), keys, title="parts: 3 partitions", tags=tags)
     backfill = instance.get_backfill(backfill_id)
     assert backfill is not None
     assert (backfill.status, backfill.title) == (BulkActionStatus.REQUESTED, "parts: 3 partitions")
-    assert submitted_by_daemon(instance, location) == {"parts": {"b", "d"}, "drops": {"y"}}
+    assert submitted_by_daemon(instance, location) == {"parts": {"b", "d"}, "deliveries": {"y"}}
     assert {run.tags["dagster/backfill"] for run in instance.get_runs()} == {backfill_id}
     assert {run.tags["marin/user"] for run in instance.get_runs()} == {"ada"}
 

@@ -27,21 +27,23 @@ def instance(
 
 
 def test_a_key_beside_another_that_differs_in_case_alone_is_refused(instance: dg.DagsterInstance) -> None:
-    instance.add_dynamic_partitions("drops", ["case", "other"])
+    instance.add_dynamic_partitions("deliveries", ["case", "other"])
     for keys in (["new", "Case"], ["New", "new"], [".."], [""], ["x" * 300]):
         with pytest.raises(PartitionKeyError):
-            instance.add_dynamic_partitions("drops", keys)
-    assert instance.get_dynamic_partitions("drops") == ["case", "other"]
-    instance.add_dynamic_partitions("drops", ["case", "more"])
+            instance.add_dynamic_partitions("deliveries", keys)
+    assert instance.get_dynamic_partitions("deliveries") == ["case", "other"]
+    instance.add_dynamic_partitions("deliveries", ["case", "more"])
     instance.add_dynamic_partitions("elsewhere", ["Case"])
-    assert instance.get_dynamic_partitions("drops") == ["case", "other", "more"]
+    assert instance.get_dynamic_partitions("deliveries") == ["case", "other", "more"]
 
 
 def test_a_set_that_has_both_already_works(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as as_it_was:
         as_it_was.setattr("marin_resources.dagster_fixes.partition_keys.FoldersOfKeys.require_free", lambda *_: None)
-        instance.add_dynamic_partitions("drops", ["case", "Case", ".."])
-    instance.add_dynamic_partitions("drops", ["case", "Case", "more"])
-    assert instance.get_dynamic_partitions("drops") == ["case", "Case", "..", "more"]
-    with pytest.raises(PartitionKeyError, match="'CASE' is new in the set 'drops', and 'case' is one folder with it"):
-        instance.add_dynamic_partitions("drops", ["CASE"])
+        instance.add_dynamic_partitions("deliveries", ["case", "Case", ".."])
+    instance.add_dynamic_partitions("deliveries", ["case", "Case", "more"])
+    assert instance.get_dynamic_partitions("deliveries") == ["case", "Case", "..", "more"]
+    with pytest.raises(
+        PartitionKeyError, match="'CASE' is new in the set 'deliveries', and 'case' is one folder with it"
+    ):
+        instance.add_dynamic_partitions("deliveries", ["CASE"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-ROOM = ROOT / "marin_resources" / "dagster_fixes"
+PACKAGE = ROOT / "marin_resources" / "dagster_fixes"
 PRODUCT = [
     file for package in ("marin_assets", "marin_resources", "marin_sensors") for file in ROOT.glob(f"{package}/**/*.py")
 ]
@@ -52,12 +52,12 @@ def private_names(file: Path) -> Iterator[str]:
 
 
 def test_no_other_room_imports_a_private_name() -> None:
-    others = [file for file in PRODUCT if ROOM not in file.parents]
+    others = [file for file in PRODUCT if PACKAGE not in file.parents]
     assert {str(file.relative_to(ROOT)): names for file in others if (names := list(private_names(file)))} == {}
 
 
 def test_the_private_names_are_few() -> None:
-    names = {str(file.relative_to(ROOM)): list(private_names(file)) for file in ROOM.glob("**/*.py")}
+    names = {str(file.relative_to(PACKAGE)): list(private_names(file)) for file in PACKAGE.glob("**/*.py")}
     assert sum(map(len, names.values())) <= MOST_NAMES, names
     assert sum(map(bool, names.values())) <= MOST_FILES, names
 
@@ -82,10 +82,10 @@ def test_a_private_import_is_found(line: str, expected: list[str], tmp_path: Pat
     assert list(private_names(file)) == expected
 
 
-@pytest.mark.parametrize("file", [str(f.relative_to(ROOM)) for f in ROOM.glob("**/*.py")])
+@pytest.mark.parametrize("file", [str(f.relative_to(PACKAGE)) for f in PACKAGE.glob("**/*.py")])
 def test_each_repair_names_its_version_and_its_issue(file: str) -> None:
     if file in OWN:
         return
-    text = ast.get_docstring(ast.parse((ROOM / file).read_text())) or ""
+    text = ast.get_docstring(ast.parse((PACKAGE / file).read_text())) or ""
     assert re.search(r"1\.13\.\d+|0\.29\.\d+", text), "the version of Dagster"
     assert re.search(r"dagster-io/dagster#\d+|[Nn]o issue", text), "its issue, or why there is none"

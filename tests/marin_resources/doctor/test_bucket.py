@@ -6,7 +6,7 @@ import object_stores
 import pytest
 from bucket_for_tests import BucketForTests
 
-from marin_resources.doctor.bucket import judge, look
+from marin_resources.doctor.bucket import assess, look
 from marin_resources.doctor.bucket_rules import Bucket, Rule
 from marin_resources.doctor.finding import State
 
@@ -25,7 +25,7 @@ from marin_resources.doctor.finding import State
     ],
 )
 def test_what_a_rule_means_depends_on_where_the_prefix_is(rule: Rule, state: State) -> None:
-    assert [one.state for one in judge(Bucket(name="b", rules=[rule]), "team/x")] == [state]
+    assert [one.state for one in assess(Bucket(name="b", rules=[rule]), "team/x")] == [state]
 
 
 ABORT = {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 7}}

@@ -6,13 +6,13 @@ import os
 
 import pytest
 
-from marin_resources.doctor.clock import judge, look
+from marin_resources.doctor.clock import assess, look
 from marin_resources.doctor.finding import State
 
 
 @pytest.mark.parametrize(("skew_s", "state"), [(0, State.OK), (-59, State.OK), (61, State.WRONG), (-400, State.WRONG)])
 def test_clocks(skew_s: float, state: State) -> None:
-    assert judge("the store", skew_s).state is state
+    assert assess("the store", skew_s).state is state
 
 
 def test_each_kind_of_store_tells_its_time(any_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marin_resources.doctor.disks import Disk, disks, judge
+from marin_resources.doctor.disks import Disk, assess, disks
 from marin_resources.doctor.finding import State
 
 GIB = 2**30
@@ -39,7 +39,7 @@ def disk(**fields: object) -> Disk:
     ],
 )
 def test_disks(one: Disk, state: State, part: str) -> None:
-    finding = judge(one)
+    finding = assess(one)
     assert finding.state is state
     assert part in finding.sentence
 
@@ -54,4 +54,4 @@ def test_the_disks_of_this_machine_are_read(prefix: Path, dagster_home: Path) ->
 def test_a_disk_that_refuses_is_seen_by_trying(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", "/proc/1")  # where root, too, creates nothing
     [refusing] = [one for one in disks() if "DAGSTER_HOME" in one.uses]
-    assert judge(refusing).state is State.WRONG
+    assert assess(refusing).state is State.WRONG

@@ -42,7 +42,7 @@ NO_SENTENCES = {
     "marin_resources.storage.output.late_writes.LateWriteError": PHRASE,
     "marin_resources.storage.output.restore.InputGoneError": PHRASE,
     "marin_resources.storage.transfer.locations.BucketUnreadableError": "its text is that of a library",
-    "marin_sensors.drops.checksums.ChangedError": PHRASE,
+    "marin_sensors.deliveries.checksums.ChangedError": PHRASE,
 }
 
 

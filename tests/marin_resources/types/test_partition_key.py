@@ -63,9 +63,9 @@ def test_each_partition_is_a_folder_and_an_identity_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "drop", "revision"),
+    ("key", "delivery", "revision"),
     [("2026-01", "2026-01", 1), ("2026-01@2", "2026-01", 2), ("a@b@13", "a@b", 13), ("a@1", "a@1", 1), ("@2", "@2", 1)],
 )
-def test_a_key_names_a_drop_and_its_revision(key: str, drop: str, revision: int) -> None:
-    assert revision_of(key) == (drop, revision)
-    assert key_of_revision(drop, revision) == key
+def test_a_key_names_a_delivery_and_its_revision(key: str, delivery: str, revision: int) -> None:
+    assert revision_of(key) == (delivery, revision)
+    assert key_of_revision(delivery, revision) == key

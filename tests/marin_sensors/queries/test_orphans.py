@@ -51,13 +51,13 @@ def test_a_job_whose_run_has_ended_is_an_orphan_with_a_way_out() -> None:
 
 
 def test_a_job_of_small_steps_whose_run_has_ended_is_an_orphan_too() -> None:
-    carrier = job("small-steps-1", **{"marin/step": "small steps", "marin/carrier": "/outputs/.marin/carriers/x"})
-    [orphan] = found([carrier], ended()).orphans
+    batch_job = job("small-steps-1", **{"marin/step": "small steps", "marin/carrier": "/outputs/.marin/carriers/x"})
+    [orphan] = found([batch_job], ended()).orphans
     assert orphan.sentence == (
         "Job 'small-steps-1' of small steps is still running, and its run 1234abcd has ended: materialize these "
         "(`marin cluster jobs` lists them) again to attach, or stop it with `marin cluster stop-job small-steps-1`."
     )
-    assert found([carrier], Run(run_id=RUN)).orphans == ()
+    assert found([batch_job], Run(run_id=RUN)).orphans == ()
 
 
 def test_a_job_whose_runs_process_is_gone_is_an_orphan() -> None:

@@ -16,7 +16,7 @@ from marin_resources.orchestrator.lost_runs import mark_lost
 from marin_sensors.runs.lost_run_retries import AT_MOST, LOST, REQUEST, request_again, tags_of
 from marin_sensors.runs.partition_ranges import range_tags
 
-KEY = dg.AssetKey(["drops", "raw"])
+KEY = dg.AssetKey(["deliveries", "raw"])
 ONE = {"dagster/partition": "b"}
 
 
@@ -25,7 +25,7 @@ def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.Dagst
     """With partitions "a" to "e"."""
     monkeypatch.setenv("DAGSTER_HOME", str(laptop_home(tmp_path / "home")))
     with dg.DagsterInstance.get() as instance:
-        instance.add_dynamic_partitions("drops", list("abcde"))
+        instance.add_dynamic_partitions("deliveries", list("abcde"))
         yield instance
 
 
@@ -43,7 +43,7 @@ def lost(instance: dg.DagsterInstance, tags: dict[str, str], *, sensor: str = "w
 
 
 def again(instance: dg.DagsterInstance, **options: Any) -> list[dg.RunRequest]:
-    return request_again(dg.build_sensor_context(instance=instance), "watch", "drops", [KEY], **options)
+    return request_again(dg.build_sensor_context(instance=instance), "watch", "deliveries", [KEY], **options)
 
 
 def launch(request: dg.RunRequest) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 FUNCTIONS, CALLS, SCRIPT = "NOTED_FUNCTIONS", "NOTED_CALLS", "NOTED_SCRIPT"
 PROCESSES = {
-    "marin_resources.ray_tpu.job.carrier": "the carrier",
+    "marin_resources.ray_tpu.job.batch_job": "the batch job",
     "marin_resources.ray_tpu.job": "the job",
     "default_worker.py": "the worker",
     "--multiprocessing-fork": "the run",

@@ -81,7 +81,7 @@ def judge_output(output: Output, store: Store, lines: list[Line], verdict: Verdi
     if commit is None or commit.state is not State.COMMITTED or commit.manifest is None:
         verdict.violations.append(f"{name}: its commit object is {commit!r}, expected one that is complete.")
         return
-    judge_fences(name, lines, commit, verdict)
+    decide_fences(name, lines, commit, verdict)
     seen = store.look([output])[output]
     verdict.demand(seen.status is Status.SUCCESS, f"{name}: its status is {seen.status!r} at the end.")
     fields = fields_of_record(path)
@@ -92,7 +92,7 @@ def judge_output(output: Output, store: Store, lines: list[Line], verdict: Verdi
     judge_data(output, commit.manifest, take_manifest(path), commit.fence, verdict, on_disk=is_local(path))
 
 
-def judge_fences(name: str, lines: list[Line], commit: Commit, verdict: Verdict) -> None:
+def decide_fences(name: str, lines: list[Line], commit: Commit, verdict: Verdict) -> None:
     claimed = [line for line in lines if line.event == "claimed"]
     owners = Counter(line.fence for line in claimed)
     verdict.demand(max(owners.values(), default=1) == 1, f"{name}: a fence was given twice: {owners!r}.")

@@ -132,7 +132,7 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True)
 class StopsItself:
-    """Ends this process when its lease is lost, as a guard does."""
+    """Ends this process when its lease is lost, as a watchdog does."""
 
     journal: Journal
     claim: Claim

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.cli.verbs.cluster.support.carrier_steps import list_with_steps
+from marin_assets.cli.verbs.cluster.support.batch_steps import list_with_steps
 from marin_assets.cli.verbs.cluster.support.connection import add_cluster, call_cluster, settings_from
 from marin_assets.run.output import print_line, print_stderr
 from marin_resources.types.durations import readable_duration

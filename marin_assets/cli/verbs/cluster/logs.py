@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from marin_assets.cli.verbs.cluster.support.carrier_steps import find_step, show_log
+from marin_assets.cli.verbs.cluster.support.batch_steps import find_step, show_log
 from marin_assets.cli.verbs.cluster.support.connection import add_cluster, call_cluster, require_job, settings_from
 from marin_assets.run.output import print_raw, print_stderr
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from marin_assets.cli.verbs.cluster.support.carrier_steps import find_step, note_stops, stop_step
+from marin_assets.cli.verbs.cluster.support.batch_steps import find_step, note_stops, stop_step
 from marin_assets.cli.verbs.cluster.support.connection import (
     add_cluster,
     call_cluster,
@@ -25,7 +25,7 @@ from marin_resources.types.versioned_json import ControlFileError
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
-    from marin_resources.ray_tpu.cluster.carriers.steps import CarriedStep
+    from marin_resources.ray_tpu.cluster.batch_jobs.steps import BatchStep
 
 STOP_TIMEOUT_S = 10.0
 PENDING_TIMEOUT_S = 2.0
@@ -91,7 +91,7 @@ async def _ended(api: JobsApi, job: str) -> JobInfo:
         await asyncio.sleep(POLL_S)
 
 
-def _print_step(step: CarriedStep, ended: bool) -> int:
+def _print_step(step: BatchStep, ended: bool) -> int:
     if ended:
         print_line(f"Job {step.note.submission_id} has ended: STOPPED.")
         return 0

@@ -52,7 +52,7 @@ class HashConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeConfig:
+class DecideConfig:
     """The config of the third phase."""
 
     config: Any
@@ -66,25 +66,25 @@ class JudgeConfig:
     """The list of the second phase's files."""
 
 
-def judge_copies(
+def decide_copies(
     documents_path: str,
     output_path: str,
     config: Any,
     *,
     hash_units: Callable[[FileShard], Counts],
-    judge_units: Callable[[FileShard], Counts],
+    decide_units: Callable[[FileShard], Counts],
 ) -> Counts:
     """Run the three phases and write attributes below `output_path`. Returns the counts of all phases."""
     documents = document_files(documents_path)
-    judged = document_shards(documents, output_path, config)
-    firsts = [0, *accumulate(len(group.inputs) for group in judged)][:-1]
+    to_decide = document_shards(documents, output_path, config)
+    firsts = [0, *accumulate(len(group.inputs) for group in to_decide)][:-1]
     hashed = [
         FileShard(
             inputs=group.inputs,
             outputs=(_hidden(output_path, "records", i),),
             config=HashConfig(config=config, first_shard=first),
         )
-        for i, (group, first) in enumerate(zip(judged, firsts, strict=True))
+        for i, (group, first) in enumerate(zip(to_decide, firsts, strict=True))
     ]
     counts = map_shards(hash_units, hashed, output_path=output_path)
     records = _listed(output_path, "records", hashed, {"firsts": firsts})
@@ -92,11 +92,11 @@ def judge_copies(
     counts |= map_shards(group_range, ranges, output_path=output_path)
     copies = _listed(output_path, "copies", ranges, {})
     configs = [
-        JudgeConfig(config=config, first_shard=first, group=i, groups=len(firsts), copies=copies)
+        DecideConfig(config=config, first_shard=first, group=i, groups=len(firsts), copies=copies)
         for i, first in enumerate(firsts)
     ]
-    judged = [dataclasses.replace(group, config=own) for group, own in zip(judged, configs, strict=True)]
-    counts |= map_shards(judge_units, judged, output_path=output_path)
+    to_decide = [dataclasses.replace(group, config=own) for group, own in zip(to_decide, configs, strict=True)]
+    counts |= map_shards(decide_units, to_decide, output_path=output_path)
     remove_folder(join(output_path, FOLDER))
     return {**counts, **documents.counts}
 
@@ -134,7 +134,7 @@ def _hidden(output_path: str, kind: str, index: int) -> str:
 class Copies:
     """The second phase's results for the units of one group of shards: 5 bytes a unit."""
 
-    def __init__(self, config: JudgeConfig) -> None:
+    def __init__(self, config: DecideConfig) -> None:
         self._found: dict[int, tuple[Array, Array]] = {}
         for file in listed_records(config.copies.path, read_json(config.copies.path)):
             for block in read_records(file, copy_record(), config.group, config.group + 1, config.groups):

@@ -1,6 +1,6 @@
 """The "fast" splitter: words and sentences by one regular expression each.
 
-Its verdicts mostly equal those with spaCy's words, at many times the speed.
+Its decisions mostly equal those with spaCy's words, at many times the speed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORD = re.compile(
 )
 """A web address; a word with its inner apostrophes, dots and opening brackets, or a number with its inner commas and
 colons; a run of dots or hyphens; any other mark. It approximates spaCy's words: on texts with code and Markdown, the
-least like prose, 95 to 99 % of Gopher's verdicts equal those with spaCy."""
+least like prose, 95 to 99 % of Gopher's decisions equal those with spaCy."""
 SENTENCE_BREAK = re.compile(r"""(?<![.!?…])[.!?…]+["'”’)\]]*\s+(?=\S)""")
 """The look-behind keeps the time linear in a long run of dots: a match can begin only at its first dot."""
 

@@ -1,4 +1,4 @@
-"""A training by Levanter, extended at its own extension points. Importing a module of this room imports jax (3 s).
+"""A training by Levanter, extended at its own extension points. Importing a module of this package imports jax (3 s).
 
 run            a run of Levanter's: that of `train_lm`, from our config to the exported model
 dpo            that of `train_dpo`, on preferences

@@ -18,12 +18,12 @@ def python_for(requester: str, extras: Sequence[str], settings: ClusterSettings)
     Raise MissingRequirementError, whose sentence begins with `requester`, for an unknown extra or if no environment
     has all.
     """
-    if lacks := python_lacks(extras, settings):
-        raise MissingRequirementError(f"{requester} {lacks[0].phrase}")
+    if missing := missing_in_python(extras, settings):
+        raise MissingRequirementError(f"{requester} {missing[0].phrase}")
     return _find(extras, settings) or DEFAULT_PYTHON
 
 
-def python_lacks(extras: Sequence[str], settings: ClusterSettings) -> tuple[MissingRequirement, ...]:
+def missing_in_python(extras: Sequence[str], settings: ClusterSettings) -> tuple[MissingRequirement, ...]:
     """Return the unknown extras, or that no environment has all of them; none if one has."""
     if (unknown := unknown_extras(extras)) or not settings.environments or _find(extras, settings):
         return unknown

@@ -50,7 +50,7 @@ class JobLog:
         shown: Shown = Shown(),
         has_set_up: bool = True,
     ) -> None:
-        """Lines that earlier runs have shown are left out. A step in a carrier has no set-up of its own."""
+        """Lines that earlier runs have shown are left out. A step in a batch job has no set-up of its own."""
         self.path, self.position_bytes = attempt_log_path, shown.bytes
         self._on_line = on_line
         self._reader = LogReader(attempt_log_path)

@@ -3,7 +3,7 @@
 In:  a cluster.   Out: a JSON file with its address, the session of its head, and for each job what submits it again.
 
 A step has a note beside its output, which has all of it: the file names the note. A command has its entry point and
-runtime environment. A carrier has none: its steps have notes, and the runs that wait for them start another.
+runtime environment. A batch job has none: its steps have notes, and the runs that wait for them start another.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
-from marin_resources.ray_tpu.cluster.carriers.steps import CARRIER, steps_of
+from marin_resources.ray_tpu.cluster.batch_jobs.steps import BATCH_JOB, steps_of
 from marin_resources.storage.control import control
 from marin_resources.storage.output.notes.job_notes import note_path
 from marin_resources.types.versioned_json import ControlFileError, Required, VersionedJson
@@ -87,7 +87,7 @@ async def take_backup(api: JobsApi) -> Backup:
     jobs = [job for job in await api.list() if not job.status.is_terminal]
     steps = [path for job in jobs if (path := _note_of(job)) is not None]
     steps += [step.note_path for step in await steps_of(jobs)]
-    commands = [_command(job) for job in jobs if _note_of(job) is None and CARRIER not in job.metadata]
+    commands = [_command(job) for job in jobs if _note_of(job) is None and BATCH_JOB not in job.metadata]
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return Backup(address=api.address, session=session, at=at, steps=tuple(steps), commands=tuple(commands))
 
@@ -116,7 +116,7 @@ def read_backup(path: str) -> Backup:
 def _note_of(job: JobInfo) -> str | None:
     """The path of the note of a step's job; None for another job."""
     output, attempt = job.metadata.get("marin/output"), job.metadata.get("marin/attempt", "")
-    if output is None or not attempt.isdecimal() or CARRIER in job.metadata:
+    if output is None or not attempt.isdecimal() or BATCH_JOB in job.metadata:
         return None
     return note_path(output, int(attempt))
 

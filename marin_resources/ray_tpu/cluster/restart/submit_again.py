@@ -96,8 +96,8 @@ class _Again:
             return Restored(job=path, fate=Fate.LOST, why=str(error))
 
     async def command(self, command: Command) -> Restored:
-        if (lack := await self._ship(command.package, self.prefix)) is not None:
-            return Restored(job=command.id, fate=Fate.LOST, why=lack)
+        if (why := await self._ship(command.package, self.prefix)) is not None:
+            return Restored(job=command.id, fate=Fate.LOST, why=why)
         request = lambda: self.api.submit(  # noqa: E731
             submission_id=command.id,
             entrypoint=command.entrypoint,
@@ -129,8 +129,8 @@ class _Again:
             return await self._post(newer)  # of a restart, which may have died in between
         if newer is not None or await asyncio.to_thread(has_begun, task.path, note.attempt + 1):
             return Restored(job=note.submission_id, fate=Fate.NEEDLESS, why="a later attempt has been submitted")
-        if (lack := await self._ship(note.code.get("package"), task.prefix)) is not None:
-            return Restored(job=note.submission_id, fate=Fate.LOST, why=lack)
+        if (why := await self._ship(note.code.get("package"), task.prefix)) is not None:
+            return Restored(job=note.submission_id, fate=Fate.LOST, why=why)
         self._python_of(note)  # before anything is written
         await asyncio.to_thread(store.mark_stopped, task.output, note.attempt, RESTARTED)
         await asyncio.to_thread(job_notes.add_ended, path, RESTARTED)

@@ -30,7 +30,7 @@ from marin_resources.wire.task import Task
 
 FOLDER = ".marin/jobs"
 FORMAT_VERSION = 2
-"""1 had no carrier."""
+"""1 had no batch job."""
 
 
 class JobNoteError(ControlFileError):
@@ -85,20 +85,24 @@ class Submitter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carrier:
+class BatchJob:
     """A job that runs the steps of many notes."""
 
     job: str
     """Id of the job on its cluster."""
-    mailbox: str
+    task_queue: str
     """The folder of messages to it."""
+
+    def to_dict(self) -> dict[str, str]:
+        """The fields as JSON, by the names that notes have always had."""
+        return {"job": self.job, "mailbox": self.task_queue}
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobNote:
     attempt: int
     submission_id: str
-    """The job's id on its cluster; the id of the step in its carrier, if it has one."""
+    """The job's id on its cluster; the id of the step in its batch job, if it has one."""
     dashboard: str
     """Address of the cluster."""
     session: str
@@ -118,13 +122,14 @@ class JobNote:
     """The worker's outcome."""
     ended: str | None = None
     """Reason for the end of the job, if it reported no outcome."""
-    carrier: Carrier | None = None
+    batch_job: BatchJob | None = None
     """The job that runs the step with others; None if the step is a job of its own."""
     generation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "generation"}
+        names = {field.name for field in dataclasses.fields(self)} - {"generation", "batch_job"}
+        fields = {name: getattr(self, name) for name in names}
         submitters = {"by": vars(self.by), "owner": vars(self.owner)}
         outcome = self.outcome.to_dict() if self.outcome else None
         return {
@@ -133,23 +138,24 @@ class JobNote:
             **submitters,
             "task": self.task.to_dict(),
             "outcome": outcome,
-            "carrier": vars(self.carrier) if self.carrier else None,
+            "carrier": self.batch_job.to_dict() if self.batch_job else None,
         }
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any], generation: str) -> JobNote:
         """Raises ValueError, KeyError or TypeError for a mapping that is not a note."""
-        arguments = {name: value for name, value in fields.items() if name != "format_version"}
+        arguments = {name: value for name, value in fields.items() if name not in ("format_version", "carrier")}
         submitters = {"by": Submitter(**fields["by"]), "owner": Submitter(**fields["owner"])}
         outcome = Outcome.from_dict(fields["outcome"]) if fields.get("outcome") else None
-        carrier = Carrier(**fields["carrier"]) if fields.get("carrier") else None
-        parsed = {"task": Task.from_dict(fields["task"]), "outcome": outcome, "carrier": carrier}
+        carrier = fields.get("carrier")
+        batch_job = BatchJob(job=carrier["job"], task_queue=carrier["mailbox"]) if carrier else None
+        parsed = {"task": Task.from_dict(fields["task"]), "outcome": outcome, "batch_job": batch_job}
         return JobNote(**{**arguments, **submitters, **parsed, "generation": generation})
 
     @property
     def job(self) -> str:
-        """The id of the cluster's job that runs the step: its own, or its carrier's."""
-        return self.carrier.job if self.carrier else self.submission_id
+        """The id of the cluster's job that runs the step: its own, or its batch job's."""
+        return self.batch_job.job if self.batch_job else self.submission_id
 
     @property
     def open(self) -> bool:

@@ -188,8 +188,8 @@ def test_an_older_record_says_what_it_cannot_tell(prefix: Path, instance: dg.Dag
 
 
 def test_every_module_that_a_stage_works_with_counts() -> None:
-    rooms = [ROOT / "marin_assets" / name for name in ("stages", "documents", "inference")]
-    for path in (path for room in rooms for path in room.rglob("*.py")):
+    packages = [ROOT / "marin_assets" / name for name in ("stages", "documents", "inference")]
+    for path in (path for package in packages for path in package.rglob("*.py")):
         start = module_of(f"{path}:any")
         assert start is not None
         reached = Modules([start]).closure(lambda module: counts(module) or module.name.count(".") == 1)

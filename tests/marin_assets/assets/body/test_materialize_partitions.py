@@ -156,7 +156,7 @@ def test_of_partitions_that_fail_the_others_are_complete_and_shown(
     assert called(calls) == sorted([*(f"a[{key}]" for key in KEYS.keys), "a[k0003]", "a[k0007]"])
 
 
-def test_the_complete_partitions_of_a_step_that_fails_are_not_outdated(
+def test_the_complete_partitions_of_a_step_that_fails_are_not_unsynced(
     prefix: Path, dagster_home: Path, calls: Path
 ) -> None:
     two = static("good", "bad")

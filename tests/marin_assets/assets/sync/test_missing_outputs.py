@@ -82,7 +82,7 @@ def test_an_output_that_was_removed_shows_as_missing_and_when_it_is_back_as_fres
     assert shown(instance, graph) == ["FRESH", "FRESH"]
 
 
-def test_another_version_is_outdated_and_what_is_held_failed_or_damaged_is_told_apart(
+def test_another_version_is_unsynced_and_what_is_held_failed_or_damaged_is_told_apart(
     store: Store, instance: dg.DagsterInstance
 ) -> None:
     first, second = chain(1), chain(2)

@@ -99,7 +99,7 @@ def test_after_a_loss_of_the_database_each_complete_output_is_shown_as_before(
     assert len(calls(prefix)) == 2
 
 
-def test_another_version_is_outdated_until_it_is_there_and_a_return_to_the_first_is_synced(
+def test_another_version_is_unsynced_until_it_is_there_and_a_return_to_the_first_is_synced(
     store: Store, dagster_home: Path
 ) -> None:
     first, second = build_graph(chain(1)), build_graph(chain(2))
@@ -115,7 +115,7 @@ def test_another_version_is_outdated_until_it_is_there_and_a_return_to_the_first
 
 
 def partitioned(folder: Path) -> Graph:
-    return build_graph([part("drops", dynamic("drops"), folder / "calls.txt")])
+    return build_graph([part("deliveries", dynamic("deliveries"), folder / "calls.txt")])
 
 
 def complete(graph: Graph, store: Store, keys: Sequence[str]) -> None:
@@ -132,9 +132,9 @@ def test_partitions_come_back_each_with_its_own_materialization(
     graph = partitioned(tmp_path)
     [node] = graph
     complete(graph, store, ["a", "b", "c d/e"])
-    assert sync(graph, store) == ["parts/drops[a]", "parts/drops[b]", "parts/drops[c d/e]"]
+    assert sync(graph, store) == ["parts/deliveries[a]", "parts/deliveries[b]", "parts/deliveries[c d/e]"]
     complete(graph, store, ["f"])
-    assert sync(graph, store) == ["parts/drops[f]"]
+    assert sync(graph, store) == ["parts/deliveries[f]"]
     with dg.DagsterInstance.get() as instance:
         assert instance.get_materialized_partitions(asset_key(node)) == {"a", "b", "c d/e", "f"}
         [record] = instance.fetch_materializations(

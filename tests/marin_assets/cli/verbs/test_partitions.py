@@ -37,7 +37,7 @@ from marin_assets import dynamic, static
 
 def steps():
     calls = Path({calls!r})
-    return [part("drops", dynamic("drops"), calls), part("fixed", static("a", "b", "c"), calls)]
+    return [part("deliveries", dynamic("deliveries"), calls), part("fixed", static("a", "b", "c"), calls)]
 """
 
 
@@ -70,7 +70,7 @@ def make(graph: Graph, prefix: Path) -> Callable[..., None]:
 
 def keys_in_dagster() -> list[str]:
     with dg.DagsterInstance.get() as instance:
-        return list(instance.get_dynamic_partitions("drops"))
+        return list(instance.get_dynamic_partitions("deliveries"))
 
 
 def requested() -> dict[str, list[str]]:
@@ -90,14 +90,14 @@ def requested() -> dict[str, list[str]]:
 def test_sync_shows_dagster_the_outputs_that_it_does_not_know(
     make: Callable[..., None], marin: Marin, dagster_home: Path, prefix: Path
 ) -> None:
-    make("parts/drops", "2026-01", "a b/c")
-    make("parts/drops", "broken", fails=True)
+    make("parts/deliveries", "2026-01", "a b/c")
+    make("parts/deliveries", "broken", fails=True)
     make("parts/fixed", "b")
     code, out, err = marin("sync", "--dry-run")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "parts/drops[2026-01]",
-        "parts/drops[a b/c]",
+        "parts/deliveries[2026-01]",
+        "parts/deliveries[a b/c]",
         "parts/fixed[b]",
         f"Dagster does not know 3 outputs at {prefix}",
     ]
@@ -105,7 +105,7 @@ def test_sync_shows_dagster_the_outputs_that_it_does_not_know(
     assert marin("sync", "parts/fixed") == (0, f"Dagster knows 1 output more at {prefix}\n", "")
     code, out, err = marin("sync")
     assert (code, out) == (0, f"Dagster knows 2 outputs more at {prefix}\n")
-    assert err.startswith("new in the set 'drops': 2 keys\n")
+    assert err.startswith("new in the set 'deliveries': 2 keys\n")
     assert keys_in_dagster() == ["2026-01", "a b/c"]
     assert marin("sync")[:2] == (0, f"Dagster knows 0 outputs more at {prefix}\n")
     code, _, err = marin("sync", "parts/nothing")
@@ -116,12 +116,12 @@ def test_sync_shows_dagster_the_outputs_that_it_does_not_know(
 def test_keys_that_are_in_the_store_come_back_into_a_lost_instance(
     make: Callable[..., None], marin: Marin, dagster_home: Path
 ) -> None:
-    make("parts/drops", "2026-01", "a b/c")
-    make("parts/drops", "2026-02", fails=True)
-    code, _, err = marin("partitions", "parts/drops", "--register")
-    assert (code, err) == (0, "new in the set 'drops': 2026-01, 2026-02, a b/c\n")
+    make("parts/deliveries", "2026-01", "a b/c")
+    make("parts/deliveries", "2026-02", fails=True)
+    code, _, err = marin("partitions", "parts/deliveries", "--register")
+    assert (code, err) == (0, "new in the set 'deliveries': 2026-01, 2026-02, a b/c\n")
     assert keys_in_dagster() == ["2026-01", "2026-02", "a b/c"]
-    code, _, err = marin("partitions", "parts/drops", "--register")
+    code, _, err = marin("partitions", "parts/deliveries", "--register")
     assert err == "Dagster knows the keys of all 3 partitions that the store has already\n"
 
 
@@ -158,7 +158,7 @@ def test_the_table_says_what_is_there(make: Callable[..., None], marin: Marin) -
         ([], ["b", "c"]),
         (["--missing"], ["b", "c"]),
         (["--failed"], ["b"]),
-        (["--outdated"], []),
+        (["--unsynced"], []),
         (["--partition", "a"], ["a"]),
         (["--partition-range", "a...b"], ["a", "b"]),
     ],
@@ -178,7 +178,7 @@ def test_a_backfill_is_requested_for_the_chosen_partitions(
     assert requested() == ({f"parts/fixed: {counted}": keys} if keys else {})
 
 
-def test_outdated_are_those_that_dagster_has_at_another_version(
+def test_unsynced_are_those_that_dagster_has_at_another_version(
     graph: Graph, marin: Marin, prefix: Path, tmp_path: Path
 ) -> None:
     before = part("fixed", static("a", "b", "c"), tmp_path / "calls.txt", value=versioned(2))
@@ -188,7 +188,7 @@ def test_outdated_are_those_that_dagster_has_at_another_version(
         claim = store.claim(earlier[before].at(key).output, attempt=1, resumable=False, run_id=None)
         store.publish(claim, {"version": earlier[before].version.as_dict(), "name": before.name}, {})
     assert run_graph("earlier", earlier, list(earlier), keys=("a", "b")).reused == 2
-    assert marin("backfill", "parts/fixed", "--outdated", "--dry-run")[1] == "2 partitions of parts/fixed: a, b\n"
+    assert marin("backfill", "parts/fixed", "--unsynced", "--dry-run")[1] == "2 partitions of parts/fixed: a, b\n"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,10 @@ def test_outdated_are_those_that_dagster_has_at_another_version(
     [
         (["parts/fixed", "--partition", "d"], "There is no partition 'd', expected one of"),
         (["parts/fixed", "--partition", "a", "--failed"], "got keys and a state, expected one of them."),
-        (["parts/drops", "parts/fixed"], "takes one step with partitions, and got 'parts/drops', 'parts/fixed'."),
+        (
+            ["parts/deliveries", "parts/fixed"],
+            "takes one step with partitions, and got 'parts/deliveries', 'parts/fixed'.",
+        ),
         (["parts/fixd"], "finds none of the steps"),
         ([], "marin backfill: got no selection, expected at least one. Pass the name of a step with partitions."),
         (["--missing"], "marin backfill: got no selection"),
@@ -208,9 +211,9 @@ def test_a_mistake_is_one_sentence(graph: Graph, marin: Marin, words: list[str],
 
 
 def test_a_new_key_of_a_dynamic_set_is_added_with_its_backfill(graph: Graph, marin: Marin) -> None:
-    code, _, err = marin("backfill", "parts/drops", "--partition", "2026-01")
-    assert (code, "new in the set 'drops': 2026-01" in err) == (0, True), err
-    assert requested() == {"parts/drops: 1 partition": ["2026-01"]}
+    code, _, err = marin("backfill", "parts/deliveries", "--partition", "2026-01")
+    assert (code, "new in the set 'deliveries': 2026-01" in err) == (0, True), err
+    assert requested() == {"parts/deliveries: 1 partition": ["2026-01"]}
 
 
 def test_without_a_database_the_partitions_of_a_set_in_the_code_are_listed(
@@ -253,7 +256,7 @@ def test_a_step_is_forced_at_the_partitions_of_the_plan(graph: Graph, make: Call
     assert out.splitlines()[-1].startswith("1 to run")
 
 
-def node_of(partitions: Partitions, name: str = "drops", **fields: Any) -> Node:
+def node_of(partitions: Partitions, name: str = "deliveries", **fields: Any) -> Node:
     step = part(name, partitions, Path("/nowhere"), **fields)
     return build_graph([step])[step]
 
@@ -271,21 +274,21 @@ def made_by_dagster(runs: Sequence[PartitionRun]) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("known", [[], ["k05", "zz"]])
 def test_30_new_keys_are_one_run(dagster_home: Path, known: list[str]) -> None:
     with dg.DagsterInstance.get() as instance:
-        instance.add_dynamic_partitions("drops", known)
+        instance.add_dynamic_partitions("deliveries", known)
     keys = [f"k{number:02}" for number in range(30)]
-    runs = chosen_runs([node_of(dynamic("drops"))], [*reversed(keys), "k07"], None)
-    assert lines_of_new_keys(runs) == [f"new in the set 'drops': {', '.join(k for k in keys if k not in known)}"]
+    runs = chosen_runs([node_of(dynamic("deliveries"))], [*reversed(keys), "k07"], None)
+    assert lines_of_new_keys(runs) == [f"new in the set 'deliveries': {', '.join(k for k in keys if k not in known)}"]
     assert keys_in_dagster() == known, "nothing is added by a look"
     assert len(runs) == (2 if known else 1)
     assert sorted(key for run in runs for key in run.keys) == keys
     add_keys_of(*runs)
     assert made_by_dagster(runs) == [run.keys for run in runs]
-    few = chosen_runs([node_of(dynamic("drops"), per_run=10)], [f"n{number:02}" for number in range(30)], None)
+    few = chosen_runs([node_of(dynamic("deliveries"), per_run=10)], [f"n{number:02}" for number in range(30)], None)
     assert [len(run.keys) for run in few] == [10, 10, 10]
 
 
 def test_new_keys_of_a_product_are_a_run_for_each_key_of_the_first_set(dagster_home: Path) -> None:
-    sets = product(drop=dynamic("drops"), lang=static("en", "de", "fr"))
+    sets = product(delivery=dynamic("deliveries"), lang=static("en", "de", "fr"))
     runs = chosen_runs([node_of(sets)], ["b|en", "a|en", "a|de", "b|fr"], None)
     assert [run.keys for run in runs] == [("a|en", "a|de"), ("b|en",), ("b|fr",)]
     add_keys_of(*runs)
@@ -294,17 +297,17 @@ def test_new_keys_of_a_product_are_a_run_for_each_key_of_the_first_set(dagster_h
 
 
 def test_a_new_key_is_added_to_one_set_alone(dagster_home: Path) -> None:
-    raw = part("raw", dynamic("drops"), Path("/nowhere"))
+    raw = part("raw", dynamic("deliveries"), Path("/nowhere"))
     models = part("models", dynamic("snapshots"), Path("/nowhere"))
     graph = build_graph([raw, models])
     with pytest.raises(ConfigError, match="the selected steps have several sets") as refused:
         chosen_runs(list(graph), ["2026-01"], None)
-    assert "--partition '2026-01' is new in dynamic('drops')" in str(refused.value)
-    assert "dynamic('drops') of 'parts/raw' and dynamic('snapshots') of 'parts/models'" in str(refused.value)
+    assert "--partition '2026-01' is new in dynamic('deliveries')" in str(refused.value)
+    assert "dynamic('deliveries') of 'parts/raw' and dynamic('snapshots') of 'parts/models'" in str(refused.value)
     assert str(refused.value).endswith("Select the steps of one of them.")
     assert [run.keys for run in chosen_runs([graph[raw]], ["2026-01"], None)] == [("2026-01",)]
     with dg.DagsterInstance.get() as instance:
-        instance.add_dynamic_partitions("drops", ["2026-01"])
+        instance.add_dynamic_partitions("deliveries", ["2026-01"])
     with pytest.raises(ConfigError, match=re.escape("is new in dynamic('snapshots')")):
         chosen_runs(list(graph), ["2026-01"], None)
     with dg.DagsterInstance.get() as instance:
@@ -313,7 +316,7 @@ def test_a_new_key_is_added_to_one_set_alone(dagster_home: Path) -> None:
 
 
 def test_a_key_of_an_input_that_the_config_names_may_be_new_in_another_set(dagster_home: Path) -> None:
-    raw = part("raw", dynamic("drops"), Path("/nowhere"))
+    raw = part("raw", dynamic("deliveries"), Path("/nowhere"))
     models = part("models", dynamic("snapshots"), Path("/nowhere"), reads=output_path_of(raw, partition="2026-01"))
     runs = chosen_runs(list(build_graph([models])), ["february"], None)
     assert [(run.nodes[0].name, run.keys) for run in runs] == [
@@ -323,15 +326,15 @@ def test_a_key_of_an_input_that_the_config_names_may_be_new_in_another_set(dagst
 
 
 def test_a_key_that_differs_in_case_alone_is_refused_and_a_set_that_has_both_works(dagster_home: Path) -> None:
-    node = node_of(dynamic("drops"))
+    node = node_of(dynamic("deliveries"))
     with dg.DagsterInstance.get() as instance:
-        instance.add_dynamic_partitions("drops", ["case"])
-    with pytest.raises(ConfigError, match="'Case' is new in the set 'drops', and 'case' is one folder with it"):
+        instance.add_dynamic_partitions("deliveries", ["case"])
+    with pytest.raises(ConfigError, match="'Case' is new in the set 'deliveries', and 'case' is one folder with it"):
         chosen_runs([node], ["Case"], None)
     with pytest.raises(ConfigError, match="'New' is one folder with it"):
         chosen_runs([node], ["New", "new"], None)
     with dg.DagsterInstance.get() as instance:
-        instance.add_dynamic_partitions("drops", ["Case"])
+        instance.add_dynamic_partitions("deliveries", ["Case"])
     assert [run.keys for run in chosen_runs([node], ["Case"], None)] == [("Case",)]
     assert [run.keys for run in chosen_runs([node], [], None)] == [("case", "Case")]
     assert add_keys_of(*chosen_runs([node], ["other"], None))
@@ -340,14 +343,14 @@ def test_a_key_that_differs_in_case_alone_is_refused_and_a_set_that_has_both_wor
 
 def test_a_dry_run_says_which_key_is_new_and_adds_none(graph: Graph, marin: Marin, dagster_home: Path) -> None:
     for words in (
-        ("materialize", "parts/drops", "--partition", "2026-1", "--dry-run"),
-        ("run", "parts/drops", "--partition", "2026-1", "--dry-run"),
-        ("plan", "parts/drops", "--partition", "2026-1"),
-        ("backfill", "parts/drops", "--partition", "2026-1", "--dry-run"),
+        ("materialize", "parts/deliveries", "--partition", "2026-1", "--dry-run"),
+        ("run", "parts/deliveries", "--partition", "2026-1", "--dry-run"),
+        ("plan", "parts/deliveries", "--partition", "2026-1"),
+        ("backfill", "parts/deliveries", "--partition", "2026-1", "--dry-run"),
     ):
         code, out, _ = marin(*words)
         assert code == 0
-        assert "new in the set 'drops': 2026-1\n" in out, words
+        assert "new in the set 'deliveries': 2026-1\n" in out, words
     assert keys_in_dagster() == []
 
 
@@ -355,16 +358,16 @@ def test_a_key_that_was_typed_wrong_is_removed(
     graph: Graph, make: Callable[..., None], marin: Marin, dagster_home: Path
 ) -> None:
     with dg.DagsterInstance.get() as instance:
-        instance.add_dynamic_partitions("drops", ["2026-01", "2026-1", "2026-02"])
-    make("parts/drops", "2026-02")
-    code, out, err = marin("partitions", "parts/drops", "--remove", "2026-1", "--remove", "2026-02")
-    assert (code, err) == (0, "removed from the set 'drops': 2026-1\nremoved from the set 'drops': 2026-02\n")
+        instance.add_dynamic_partitions("deliveries", ["2026-01", "2026-1", "2026-02"])
+    make("parts/deliveries", "2026-02")
+    code, out, err = marin("partitions", "parts/deliveries", "--remove", "2026-1", "--remove", "2026-02")
+    assert (code, err) == (0, "removed from the set 'deliveries': 2026-1\nremoved from the set 'deliveries': 2026-02\n")
     assert [line.split()[:2] for line in out.splitlines()][:-1] == [["missing", "2026-01"], ["complete", "2026-02"]]
     assert keys_in_dagster() == ["2026-01"]
-    code, _, err = marin("partitions", "parts/drops", "--remove", "2026-1")
+    code, _, err = marin("partitions", "parts/deliveries", "--remove", "2026-1")
     assert (code, keys_in_dagster()) == (2, ["2026-01"])
-    assert "The set 'drops' has no key '2026-1'. Did you mean '2026-01'?" in err
+    assert "The set 'deliveries' has no key '2026-1'. Did you mean '2026-01'?" in err
     code, _, err = marin("partitions", "parts/fixed", "--remove", "a")
     assert code == 2
     assert "whose keys are in the code: there is nothing to remove. Leave out --remove." in err
-    assert marin("partitions", "parts/drops", "--remove", "a", "--register")[0] == 2
+    assert marin("partitions", "parts/deliveries", "--remove", "a", "--register")[0] == 2

@@ -92,7 +92,7 @@ def test_a_lost_status_of_a_complete_output_is_a_finding(made: Location, marin: 
     assert f"    damaged '.executor_status': expected a status, as '{path}/.marin/manifest.json' is committed" in out
 
 
-def test_a_damaged_control_file_takes_no_other_verdict_away(made: Location, marin: Marin) -> None:
+def test_a_damaged_control_file_takes_no_other_verification_away(made: Location, marin: Marin) -> None:
     put(join(made.path("toy/data"), ".executor_status"), b"NONSENSE")
     put(join(made.path("toy/tokens"), ".executor_info"), b"{")
     put(join(made.path("toy/model"), ".marin/manifest.json"), b"{")

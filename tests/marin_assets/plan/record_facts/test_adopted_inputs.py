@@ -167,13 +167,13 @@ def test_an_input_that_is_not_waited_for_is_read_where_it_was_adopted(tmp_path: 
 
 
 def test_a_snapshot_lists_an_adopted_partition_where_its_data_are(tmp_path: Path, mine: str) -> None:
-    drops = part("drops", dynamic("drops"), tmp_path / "calls.txt")
-    world = World(Store(str(tmp_path / "prefix")), [drops])
+    deliveries = part("deliveries", dynamic("deliveries"), tmp_path / "calls.txt")
+    world = World(Store(str(tmp_path / "prefix")), [deliveries])
     [node] = world.graph
     world.adopt(node.at("a"), mine)
     out = str(tmp_path / "prefix" / "snapshot")
     found = take_snapshot(TakeSnapshotConfig(partitions_path=world.store.locate(node.output), output_path=out))
-    assert found["adopted_inputs"] == {"parts/drops[a]": {"from": mine, "why": "renamed"}}
+    assert found["adopted_inputs"] == {"parts/deliveries[a]": {"from": mine, "why": "renamed"}}
     assert [each.path for each in read_unchanged_snapshot(out).values()] == [mine]
     undo(world.store, node.at("a").output, by="me")
     with pytest.raises(SnapshotError, match="is gone since the snapshot"):

@@ -1,4 +1,4 @@
-"""Real text with attributes: topics of Python's own documentation, judged by their length and by a hash."""
+"""Real text with attributes: topics of Python's own documentation, decided about by their length and by a hash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
-from judged import Corpus
+from decided import Corpus
 
 from marin_assets.documents import Document
 

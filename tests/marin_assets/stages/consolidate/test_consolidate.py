@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from decided import RULES, Corpus, by_case, data_below, without_first_line, without_quotes
 from hypothesis import given
 from hypothesis import strategies as st
-from judged import JUDGES, Corpus, by_case, data_below, without_first_line, without_quotes
 
 from marin_assets import Step, output_path_of, versioned
 from marin_assets.documents import (
@@ -29,7 +29,7 @@ from marin_assets.documents import (
     write_documents,
     write_rows,
 )
-from marin_assets.documents.attributes import Verdict, write_verdicts
+from marin_assets.documents.attributes import Decision, write_decisions
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate, union, without
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.graph import build_graph
@@ -44,9 +44,9 @@ def test_the_first_attribute_that_rejects_decides_and_everything_is_accounted_fo
     expected: Counter[str] = Counter()
     texts = {}
     for d in documents:
-        verdicts = [JUDGES[name](d) for name in ("length", "case")]
-        names = [f"{n}/{v.reason}" for n, v in zip(("length", "case"), verdicts, strict=True) if not v.keep]
-        cut = {i for judge in (without_first_line, without_quotes) for a, b in judge(d).cut for i in range(a, b)}
+        decisions = [RULES[name](d) for name in ("length", "case")]
+        names = [f"{n}/{v.reason}" for n, v in zip(("length", "case"), decisions, strict=True) if not v.keep]
+        cut = {i for decide in (without_first_line, without_quotes) for a, b in decide(d).cut for i in range(a, b)}
         left = "".join(c for i, c in enumerate(d.text) if i not in cut)
         if names:
             expected[names[0]] += 1
@@ -138,7 +138,7 @@ def test_a_threshold_decides_in_place_of_the_stage(corpus: Corpus, documents: li
 
 def test_under_a_threshold_a_rejection_without_a_value_stays_and_a_keep_without_one_is_an_error(small: Corpus) -> None:
     name = shard_name(0, 2)
-    small.write("length", name, [("0", Verdict(False, "empty")), *small.rows("length", name)[1:]])
+    small.write("length", name, [("0", Decision(False, "empty")), *small.rows("length", name)[1:]])
     applied = Applied(name="length", path=f"{small.folder}/length", at_least=0)
     assert small.apply(applied)["rejected_length/empty"] == 1
     with pytest.raises(ShardError, match=r"Attribute 'case' of '0' in '.*part-00000.*' has no value, which at_least"):
@@ -146,9 +146,9 @@ def test_under_a_threshold_a_rejection_without_a_value_stays_and_a_keep_without_
 
 
 def test_a_document_that_is_empty_after_its_cuts_is_rejected(small: Corpus) -> None:
-    rows = [(id, Verdict(True, cut=((0, 7), (6, 99)))) for id in ("0", "2", "4")]
+    rows = [(id, Decision(True, cut=((0, 7), (6, 99)))) for id in ("0", "2", "4")]
     texts = {d.id: d.text for d in read_documents(f"{small.folder}/documents/{shard_name(0, 2)}")}
-    rows = [(id, Verdict(True, value=0.5, cut=((0, 7), (6, len(texts[id]))))) for id, _ in rows]
+    rows = [(id, Decision(True, value=0.5, cut=((0, 7), (6, len(texts[id]))))) for id, _ in rows]
     small.write("lines", shard_name(0, 2), rows)
     result = small.consolidate("lines", "quotes")
     assert (result["rejected_lines/empty_after_cut"], result["kept"]) == (3, 3)
@@ -158,7 +158,7 @@ def test_a_document_that_is_empty_after_its_cuts_is_rejected(small: Corpus) -> N
 
 def test_a_cut_beyond_the_text_is_an_error(small: Corpus) -> None:
     rows = small.rows("lines", shard_name(0, 2))
-    small.write("lines", shard_name(0, 2), [rows[0], (rows[1][0], Verdict(True, cut=((3, 500),))), rows[2]])
+    small.write("lines", shard_name(0, 2), [rows[0], (rows[1][0], Decision(True, cut=((3, 500),))), rows[2]])
     with pytest.raises(
         ShardError, match="'lines' of document '2' cuts characters 3 to 500 of a text of 29: it was computed"
     ):
@@ -254,7 +254,7 @@ def test_the_output_is_the_same_here_and_on_ray_and_with_a_shard_that_was_finish
 
 def test_recomputed_attributes_are_applied_again(small: Corpus) -> None:
     assert small.consolidate("case")["kept"] == 6
-    small.write("case", shard_name(0, 2), [(id, Verdict(False, "all")) for id in ("0", "2", "4")])
+    small.write("case", shard_name(0, 2), [(id, Decision(False, "all")) for id in ("0", "2", "4")])
     assert small.consolidate("case")["kept"] == 3
 
 
@@ -264,27 +264,27 @@ def test_readers_of_documents_see_only_the_kept_ones(small: Corpus) -> None:
 
 
 def test_all_fields_of_an_attribute_enter_the_version() -> None:
-    judged = Step(name="judged", fn=consolidate, config=ConsolidateConfig(documents_path="raw", attributes=[]))
+    decided = Step(name="judged", fn=consolidate, config=ConsolidateConfig(documents_path="raw", attributes=[]))
 
     def version(*attributes: Applied, **changes: Any) -> str:
-        config = ConsolidateConfig(documents_path=output_path_of(judged), attributes=attributes, **changes)
+        config = ConsolidateConfig(documents_path=output_path_of(decided), attributes=attributes, **changes)
         graph = build_graph([Step(name="consolidated", fn=consolidate, config=config)])
         return next(node.version.hash for node in graph.nodes if node.name == "consolidated")
 
-    a = Applied(name="a", path=output_path_of(judged, "a"))
-    b = Applied(name="b", path=output_path_of(judged, "b"))
+    a = Applied(name="a", path=output_path_of(decided, "a"))
+    b = Applied(name="b", path=output_path_of(decided, "b"))
     others = [
         version(b, a),
         version(a),
         version(a, b, rejected_per_reason=versioned(3)),
-        version(a, dataclasses.replace(b, path=output_path_of(judged, "c"))),
+        version(a, dataclasses.replace(b, path=output_path_of(decided, "c"))),
         *(
-            version(a, Applied(**{"name": "b", "path": output_path_of(judged, "b"), **changes}))
+            version(a, Applied(**{"name": "b", "path": output_path_of(decided, "b"), **changes}))
             for changes in ({"name": "c"}, {"at_least": 0.5}, {"at_most": 0.5}, {"missing": "keep"})
         ),
     ]
     assert len({version(a, b), *others}) == 1 + len(others)
-    same = Applied(name=versioned("b"), path=output_path_of(judged, "b"), at_least=versioned(None))
+    same = Applied(name=versioned("b"), path=output_path_of(decided, "b"), at_least=versioned(None))
     assert version(a, b) == version(a, same)
 
 
@@ -325,5 +325,5 @@ def write_many(folder: Path, documents: Sequence[Document], times: int) -> None:
     name = shard_name(0, 1)
     write_documents(f"{folder}/documents/{name}", all_of_them())
     for attribute in ("length", "quotes"):
-        rows = ((d.id, JUDGES[attribute](d)) for d in all_of_them())
-        write_verdicts(f"{folder}/{attribute}/{name}", rows, Counter())
+        rows = ((d.id, RULES[attribute](d)) for d in all_of_them())
+        write_decisions(f"{folder}/{attribute}/{name}", rows, Counter())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged import Corpus
+from decided import Corpus
 
 from marin_assets.documents import Document, shard_name, write_rows
 from marin_assets.documents.attributes import KEPT

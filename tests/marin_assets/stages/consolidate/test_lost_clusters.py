@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import Document, list_shards, read_documents, write_documents
-from marin_assets.documents.attributes import KEPT, Verdict, write_attributes
+from marin_assets.documents.attributes import KEPT, Decision, write_attributes
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
+from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
-from marin_assets.stages.dedup.judge_near_duplicates import JudgeNearDuplicatesConfig, judge_near_duplicates
 from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
 from marin_assets.step.values import unwrap_versioned_value
 
@@ -30,8 +30,8 @@ DOCUMENTS = [
 ]
 
 
-def judge_length(config: None) -> Any:
-    return lambda d: Verdict(keep=False, reason="owls", value=7.0) if "owl" in d.text else KEPT
+def decide_length(config: None) -> Any:
+    return lambda d: Decision(keep=False, reason="owls", value=7.0) if "owl" in d.text else KEPT
 
 
 def consolidated(folder: Path, *, ranking: tuple[str, ...], with_filter: bool = False) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def consolidated(folder: Path, *, ranking: tuple[str, ...], with_filter: bool = 
             documents_path=documents, output_path=f"{folder}/exact", source_ranking=ranking
         ),
         find_near_duplicates: FindNearDuplicatesConfig(documents_path=documents, output_path=f"{folder}/clusters"),
-        judge_near_duplicates: JudgeNearDuplicatesConfig(
+        decide_near_duplicates: DecideNearDuplicatesConfig(
             documents_path=documents,
             clusters_path=f"{folder}/clusters",
             output_path=f"{folder}/near",
@@ -51,7 +51,7 @@ def consolidated(folder: Path, *, ranking: tuple[str, ...], with_filter: bool = 
     }
     for stage, config in run.items():
         stage(unwrap_versioned_value(config))  # type: ignore[operator]
-    write_attributes(documents, f"{folder}/filter", judge_length, None)
+    write_attributes(documents, f"{folder}/filter", decide_length, None)
     names = ["exact", "near", *(["filter"] if with_filter else [])]
     config = ConsolidateConfig(
         documents_path=documents,

@@ -16,7 +16,7 @@ import pytest
 from counted_reads import counted_reads
 
 from marin_assets.documents import Document, list_shards, shard_name, write_documents
-from marin_assets.documents.attributes import Verdict, read_attributes
+from marin_assets.documents.attributes import Decision, read_attributes
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.decontaminate.find_contamination import FindContaminationConfig, find_contamination
 from marin_assets.stages.decontaminate.ngram_index import build_index
@@ -60,8 +60,8 @@ def find(
     return find_contamination(unwrap_versioned_value(config))
 
 
-def found(folder: Path) -> dict[str, Verdict]:
-    return {id: verdict for shard in list_shards(f"{folder}/found") for id, verdict in read_attributes(shard)}
+def found(folder: Path) -> dict[str, Decision]:
+    return {id: decision for shard in list_shards(f"{folder}/found") for id, decision in read_attributes(shard)}
 
 
 def texts(*texts: str) -> list[Document]:
@@ -72,9 +72,9 @@ def test_thirteen_words_in_a_row_are_found_and_twelve_are_not(tmp_path: Path) ->
     words = f"{CTX} {TRUE}".split()
     pieces = [" ".join([noise(50), *words[4 : 4 + n], noise(50, 2)]) for n in (13, 12)]
     result = find(tmp_path, texts(*pieces))
-    verdicts = found(tmp_path)
-    assert verdicts["0"] == Verdict(keep=False, reason="contaminated", value=round(1 / 18, 6))
-    assert verdicts["1"] == Verdict(keep=True, value=0.0)
+    decisions = found(tmp_path)
+    assert decisions["0"] == Decision(keep=False, reason="contaminated", value=round(1 / 18, 6))
+    assert decisions["1"] == Decision(keep=True, value=0.0)
     assert (result["documents"], result["kept"], result["rejected"], result["rejected_contaminated"]) == (2, 1, 1, 1)
     assert (result["questions"], result["questions_contaminated"], result["contaminated_share"]) == (1, 1, 1.0)
     assert (result["ngrams"], result["documents_held_out"]) == (18, 0)
@@ -97,7 +97,7 @@ def test_letters_case_and_punctuation_do_not_matter_and_order_does(tmp_path: Pat
     words = f"{CTX} {TRUE}".split()
     shouted = "* " + ",\n**".join(word.upper() for word in words[:13]) + "!"
     result = find(tmp_path, texts(shouted, "_".join(words[:13]), " ".join(words[12::-1]), f"x{' '.join(words[:13])}"))
-    assert [verdict.keep for verdict in found(tmp_path).values()] == [False, True, False, True]
+    assert [decision.keep for decision in found(tmp_path).values()] == [False, True, False, True]
     assert result["rejected"] == 2
 
 
@@ -134,16 +134,16 @@ def test_a_common_phrase_is_tolerated_by_matches_or_by_share(tmp_path: Path) -> 
     rules: dict[str, dict[str, Any]] = {"a": {"min_matches": 3}, "b": {"min_share": 0.5}, "c": {"min_share": 10 / 18}}
     for name, rule in rules.items():
         find(tmp_path / name, documents, **rule)
-        assert [verdict.keep for verdict in found(tmp_path / name).values()] == [True, False]
+        assert [decision.keep for decision in found(tmp_path / name).values()] == [True, False]
     find(tmp_path / "d", documents, min_share=0.9)
-    assert [verdict.value for verdict in found(tmp_path / "d").values()] == [round(2 / 18, 6), round(10 / 18, 6)]
+    assert [decision.value for decision in found(tmp_path / "d").values()] == [round(2 / 18, 6), round(10 / 18, 6)]
 
 
 def test_a_short_question_is_matched_as_a_whole_and_a_shorter_one_is_counted(tmp_path: Path) -> None:
     eight, seven = noise(8, 3), noise(7, 4)
     rows = [question(0, eight, [""], 0), question(1, seven, [""], 0)]
     result = find(tmp_path, texts(f"{noise(20)} {eight} {seven}", " ".join(eight.split()[1:])), rows, min_matches=5)
-    assert [verdict.keep for verdict in found(tmp_path).values()] == [False, True]
+    assert [decision.keep for decision in found(tmp_path).values()] == [False, True]
     assert (result["questions_contaminated"], result["questions_too_short"]) == (1, 1)
 
 
@@ -159,7 +159,7 @@ def test_a_question_in_a_script_without_spaces_is_found(tmp_path: Path, whole: s
     documents = texts(f"{noise(9)}{whole}{noise(9)}", f"{noise(9)} {whole[:8]}、{noise(9)}", whole[::-1])
     result = find(tmp_path, documents, [question(0, whole, [""], 0)])
     assert result["questions_too_short"] == 0
-    assert [verdict.keep for verdict in found(tmp_path).values()] == [False, True, True]
+    assert [decision.keep for decision in found(tmp_path).values()] == [False, True, True]
 
 
 def test_common_ngrams_are_ignored_and_questions_without_others_are_counted(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_real_documents_are_clean_after_consolidation(tmp_path: Path) -> None:
     first = find(tmp_path, tmp_path / "documents", ignore_more_than=10, **shared)
     assert first["questions_contaminated"] >= 20
     assert first["ngrams_ignored"] > 0
-    rejected = {id for id, verdict in found(tmp_path).items() if not verdict.keep}
+    rejected = {id for id, decision in found(tmp_path).items() if not decision.keep}
     assert len({d.id for d in quoting} & rejected) >= 10
     assert not any(id.startswith("boiler/") for id in rejected)
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
-from marin_assets.documents.attributes import Verdict, read_attributes
+from marin_assets.documents.attributes import Decision, read_attributes
 from marin_assets.stages.dedup.exact import copies as exact_copies
 from marin_assets.stages.dedup.exact import groups as exact_groups
 from marin_assets.stages.dedup.exact import records as exact_records
@@ -43,26 +43,26 @@ def write(folder: Path, shards: list[list[tuple[str, str]]]) -> str:
     return str(folder / "documents")
 
 
-def run(folder: Path, name: str = "attributes", **fields: Any) -> tuple[dict[str, Any], list[list[Verdict]]]:
+def run(folder: Path, name: str = "attributes", **fields: Any) -> tuple[dict[str, Any], list[list[Decision]]]:
     config = ExactDuplicatesConfig(documents_path=str(folder / "documents"), output_path=str(folder / name), **fields)
     counts = exact_duplicates(unwrap_versioned_value(config))
     shards = list_shards(str(folder / name))
-    return counts, [[verdict for _, verdict in read_attributes(shard)] for shard in shards]
+    return counts, [[decision for _, decision in read_attributes(shard)] for shard in shards]
 
 
-def expected(shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple[str, ...]) -> list[list[Verdict]]:
-    """Compute the verdicts by the definition, in memory."""
+def expected(shards: list[list[tuple[str, str]]], normalize: str, ranking: tuple[str, ...]) -> list[list[Decision]]:
+    """Compute the decisions by the definition, in memory."""
     groups = defaultdict(list)
     for s, rows in enumerate(shards):
         for r, (text, source) in enumerate(rows):
             key = text if normalize == "none" else " ".join(text.split()).casefold()
             groups[key].append((ranking.index(source) if source in ranking else len(ranking), s, r))
-    judged = [[Verdict(keep=True, value=1)] * len(rows) for rows in shards]
+    decided = [[Decision(keep=True, value=1)] * len(rows) for rows in shards]
     for places in groups.values():
         for rank, s, r in places:
             keep = (rank, s, r) == min(places)
-            judged[s][r] = Verdict(keep=keep, reason="" if keep else "exact_duplicate", value=len(places))
-    return judged
+            decided[s][r] = Decision(keep=keep, reason="" if keep else "exact_duplicate", value=len(places))
+    return decided
 
 
 @settings(max_examples=12, deadline=None)
@@ -76,13 +76,13 @@ def test_the_kept_documents_are_those_of_the_definition(
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         write(Path(name), shards)
-        counts, judged = run(Path(name), normalize=normalize, source_ranking=ranking)
-    assert judged == expected(shards, normalize, ranking)
-    verdicts = [verdict for shard in judged for verdict in shard]
-    assert counts["documents"] == len(verdicts)
-    assert counts["kept"] == sum(verdict.keep for verdict in verdicts)
-    assert counts["rejected"] == counts["rejected_exact_duplicate"] == len(verdicts) - counts["kept"]
-    assert counts["groups"] == sum(v.keep and v.value > 1 for v in verdicts if v.value)
+        counts, decided = run(Path(name), normalize=normalize, source_ranking=ranking)
+    assert decided == expected(shards, normalize, ranking)
+    decisions = [decision for shard in decided for decision in shard]
+    assert counts["documents"] == len(decisions)
+    assert counts["kept"] == sum(decision.keep for decision in decisions)
+    assert counts["rejected"] == counts["rejected_exact_duplicate"] == len(decisions) - counts["kept"]
+    assert counts["groups"] == sum(v.keep and v.value > 1 for v in decisions if v.value)
 
 
 def test_the_kept_documents_do_not_depend_on_the_shards(tmp_path: Path) -> None:
@@ -91,10 +91,10 @@ def test_the_kept_documents_do_not_depend_on_the_shards(tmp_path: Path) -> None:
     for shards in (1, 3, 60):
         bounds = [len(rows) * i // shards for i in range(shards + 1)]
         write(tmp_path / str(shards), [rows[a:b] for a, b in pairwise(bounds)])
-        _, judged = run(tmp_path / str(shards))
-        kept.append([verdict for shard in judged for verdict in shard])
+        _, decided = run(tmp_path / str(shards))
+        kept.append([decision for shard in decided for decision in shard])
     assert kept[0] == kept[1] == kept[2]
-    assert Counter(verdict.keep for verdict in kept[0])[True] == 37 * 11
+    assert Counter(decision.keep for decision in kept[0])[True] == 37 * 11
 
 
 @pytest.mark.long
@@ -118,8 +118,8 @@ def test_one_text_that_is_half_of_the_corpus_needs_no_more_memory_than_its_range
     monkeypatch.setattr(exact_groups, "RANGE_RECORDS", 16)
     monkeypatch.setattr("marin_assets.stages.dedup.exact.hashes.RUN_RECORDS", 10)
     monkeypatch.setattr(exact_records, "RUN_RECORDS", 10)
-    _, judged = run(tmp_path)
-    assert judged == expected(shards, "none", ())
+    _, decided = run(tmp_path)
+    assert decided == expected(shards, "none", ())
 
 
 def test_hashes_that_share_their_first_half_are_not_equal() -> None:
@@ -148,9 +148,9 @@ def test_the_finished_work_of_a_killed_run_is_not_done_again(tmp_path: Path, mon
     with monkeypatch.context() as patch:  # hashing again would raise an error
         patch.setattr("marin_assets.stages.dedup.exact_documents.write_hashes", fails)
         patch.setattr(exact_groups, "write_records", fails)
-        _, judged = run(tmp_path)
+        _, decided = run(tmp_path)
     assert len(before) == 2 + 16
-    assert [[verdict.keep for verdict in shard] for shard in judged] == [[True, True], [False]]
+    assert [[decision.keep for decision in shard] for shard in decided] == [[True, True], [False]]
     assert not (tmp_path / "attributes/.marin/exact").exists()
 
 
@@ -166,7 +166,7 @@ def test_a_group_reads_its_own_copies_alone_however_many_groups_exist(tmp_path: 
         listing = exact_records.record_listing(stored_files(f"{folder}/copies"))
         write_json(f"{folder}/copies.json", listing)
         [listed] = stored_files(f"{folder}/copies.json")
-        config = exact_copies.JudgeConfig(config=None, first_shard=7, group=7, groups=groups, copies=listed)
+        config = exact_copies.DecideConfig(config=None, first_shard=7, group=7, groups=groups, copies=listed)
         with counted_reads() as counts:
             copies = exact_copies.Copies(config)
         assert (copies.of(7, 0), copies.of(8, 0)) == ((2, True), (1, True))
@@ -204,8 +204,8 @@ def test_an_invalid_config_is_an_error(tmp_path: Path, fields: dict[str, Any], s
 def test_documents_do_not_change(tmp_path: Path) -> None:
     documents = write(tmp_path, [[("a", "web"), ("a", "books")]])
     before = Path(list_shards(documents)[0]).read_bytes()
-    _, judged = run(tmp_path, source_ranking=("books",))
-    assert [verdict.keep for verdict in judged[0]] == [False, True]
+    _, decided = run(tmp_path, source_ranking=("books",))
+    assert [decision.keep for decision in decided[0]] == [False, True]
     assert Path(list_shards(documents)[0]).read_bytes() == before
     assert [d.source for d in read_documents(list_shards(documents)[0])] == ["web", "books"]
 

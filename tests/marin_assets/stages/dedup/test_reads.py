@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from counted_reads import counted_reads
-from near_duplicate_texts import find, judge
+from near_duplicate_texts import decide, find
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
@@ -37,7 +37,7 @@ def corpus(folder: Path, shards: int) -> str:
 
 def near(documents: str, out: Path) -> None:
     find(documents, out / "clusters")
-    judge(documents, out / "clusters", out / "judged")
+    decide(documents, out / "clusters", out / "judged")
 
 
 def exact(documents: str, out: Path) -> None:

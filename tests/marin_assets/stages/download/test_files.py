@@ -242,20 +242,20 @@ def test_a_file_with_letters_of_a_glob_in_its_name_is_copied(tmp_path: Path, out
 
 @pytest.mark.parametrize("form", ["{partition}/*.txt", "{partition}", "{partition}/a.txt", "{drop}/**/*.txt"])
 @pytest.mark.parametrize("key", ["[1]", "*", "?", "[!a]", "[[]1]", "a[0-9]*", "]1["])
-def test_a_key_with_wildcards_gets_the_files_of_its_own_drop_alone(
+def test_a_key_with_wildcards_gets_the_files_of_its_own_delivery_alone(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, key: str
 ) -> None:
-    for drop in ("1", "2", "b", "a5", "x"):
-        (tmp_path / "drops" / drop).mkdir(parents=True)
-        (tmp_path / "drops" / drop / "a.txt").write_text(f"data of {drop}")
-    step = default_download("drops", this_partition(form=f"drops/{form}"), partitions=dynamic("drops"))
+    for delivery in ("1", "2", "b", "a5", "x"):
+        (tmp_path / "deliveries" / delivery).mkdir(parents=True)
+        (tmp_path / "deliveries" / delivery / "a.txt").write_text(f"data of {delivery}")
+    step = default_download("deliveries", this_partition(form=f"deliveries/{form}"), partitions=dynamic("deliveries"))
     graph = build_graph([step])
     at_key = resolve(graph[step].at(key), graph, lambda output: str(tmp_path / "out" / output.relative()), "/p")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError):
         download_files(at_key)
-    (tmp_path / "drops" / key).mkdir()
-    (tmp_path / "drops" / key / "a.txt").write_text("own data")
+    (tmp_path / "deliveries" / key).mkdir()
+    (tmp_path / "deliveries" / key / "a.txt").write_text("own data")
     download_files(at_key)
     assert copied(Path(at_key.output_path)).pop("a.txt") == b"own data"
     assert set(copied(Path(at_key.output_path))) == {"a.txt", "checksums.json"}
@@ -265,18 +265,20 @@ def test_the_folder_that_a_relative_glob_is_relative_to_is_no_glob(
     tmp_path: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in ("work1", "work[1]"):
-        (tmp_path / folder / "drops").mkdir(parents=True)
-        (tmp_path / folder / "drops" / "a.txt").write_text(folder)
+        (tmp_path / folder / "deliveries").mkdir(parents=True)
+        (tmp_path / folder / "deliveries" / "a.txt").write_text(folder)
     monkeypatch.chdir(tmp_path / "work[1]")
-    download_files(config("drops/*.txt", output))
+    download_files(config("deliveries/*.txt", output))
     assert copied(output)["a.txt"] == b"work[1]"
 
 
-def test_a_key_with_wildcards_is_its_own_drop_in_a_bucket(disk_or_gcs_prefix: str, output: Path) -> None:
-    for drop in ("1", "2", "[1]", "*"):
-        write_bytes(join(disk_or_gcs_prefix, "drops", drop, "a.txt"), drop.encode())
+def test_a_key_with_wildcards_is_its_own_delivery_in_a_bucket(disk_or_gcs_prefix: str, output: Path) -> None:
+    for delivery in ("1", "2", "[1]", "*"):
+        write_bytes(join(disk_or_gcs_prefix, "deliveries", delivery, "a.txt"), delivery.encode())
     step = default_download(
-        "drops", this_partition(form=join(disk_or_gcs_prefix, "drops/{partition}/*.txt")), partitions=dynamic("drops")
+        "deliveries",
+        this_partition(form=join(disk_or_gcs_prefix, "deliveries/{partition}/*.txt")),
+        partitions=dynamic("deliveries"),
     )
     graph = build_graph([step])
     for key in ("[1]", "*"):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
-from marin_assets.stages.filter.c4 import C4Thresholds, complement, judge_c4
-from marin_assets.stages.filter.registry import judge_of_thresholds, named
+from marin_assets.stages.filter.c4 import C4Thresholds, complement, filter_c4
+from marin_assets.stages.filter.registry import filter_of_thresholds, named
 from marin_assets.stages.filter.repetition import NGrams, duplicates
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import Measure
@@ -51,12 +51,12 @@ def test_a_document_at_a_threshold_is_kept_and_beyond_it_rejected(name: str, mea
     value = measure.of(measured, only(name))
     assert value > 0
     at = only(name, **{measure.name: value})
-    assert judge_of_thresholds(at)(measured, at).keep
+    assert filter_of_thresholds(at)(measured, at).keep
     beyond = only(name, **{measure.name: math.nextafter(value, math.inf if measure.is_least else -math.inf)})
-    verdict = judge_of_thresholds(beyond)(measured, beyond)
-    assert not verdict.keep
-    assert verdict.reason == f"{name.partition('@')[0]}_{measure.name}"
-    assert verdict.value == value
+    decision = filter_of_thresholds(beyond)(measured, beyond)
+    assert not decision.keep
+    assert decision.reason == f"{name.partition('@')[0]}_{measure.name}"
+    assert decision.value == value
 
 
 def test_word_statistics_count_words_marks_and_lines() -> None:
@@ -129,10 +129,10 @@ def test_n_grams_of_very_many_different_words_are_exact() -> None:
 def c4(text: str, **changes: Any) -> tuple[str, str]:
     """Return (remaining text, reason)."""
     thresholds = unwrap_versioned_value(named("c4@datatrove", **{"min_sentences": None, **changes}).thresholds)
-    verdict = judge_c4(statistics(text), thresholds)
-    left = "".join(text[a:b] for a, b in complement(list(verdict.cut), len(text)))
-    assert left == left.strip() or not verdict.keep
-    return left, verdict.reason
+    decision = filter_c4(statistics(text), thresholds)
+    left = "".join(text[a:b] for a, b in complement(list(decision.cut), len(text)))
+    assert left == left.strip() or not decision.keep
+    return left, decision.reason
 
 
 KEPT_LINE = "This line is kept."
@@ -190,7 +190,7 @@ def test_sentences_are_counted_after_the_cut() -> None:
 def test_a_document_without_a_line_is_empty_to_fineweb() -> None:
     thresholds = unwrap_versioned_value(named("fineweb@0.01").thresholds)
     for text in ("", " \n\t\n"):
-        assert fineweb.judge_fineweb(statistics(text), thresholds).reason == "fineweb_empty"
+        assert fineweb.filter_fineweb(statistics(text), thresholds).reason == "fineweb_empty"
 
 
 @pytest.mark.parametrize("words", ["fast", pytest.param("spacy", marks=pytest.mark.long)])
@@ -199,18 +199,18 @@ def test_a_document_without_a_line_is_empty_to_fineweb() -> None:
     ["", " ", "\n\n", "\u2028\x0c", "日本語のテキスト。", "🙂" * 20, "é" * 60, "x" * 5_000_000, "word " * 1_000_000],
     ids=["empty", "blank", "lines", "separators", "japanese", "emoji", "accents", "one long line", "one word"],
 )
-def test_every_text_is_judged_in_bounded_time(text: str, words: str) -> None:
+def test_every_text_is_filtered_in_bounded_time(text: str, words: str) -> None:
     began = time.monotonic()
     for name, _ in [*FAMILIES, ("c4@datatrove", None)]:
         thresholds = unwrap_versioned_value(named(name).thresholds)
-        verdict = judge_of_thresholds(thresholds)(statistics(text, words), thresholds)
-        assert verdict.keep == (verdict.reason == "")
-        assert verdict.value is None or math.isfinite(verdict.value)
+        decision = filter_of_thresholds(thresholds)(statistics(text, words), thresholds)
+        assert decision.keep == (decision.reason == "")
+        assert decision.value is None or math.isfinite(decision.value)
     every = only("gopher_repetition@datatrove", **{m.name: 1e9 for m in gopher_repetition.MEASURES})
-    assert judge_of_thresholds(every)(statistics(text, words), every).keep
+    assert filter_of_thresholds(every)(statistics(text, words), every).keep
     assert time.monotonic() - began < 60
 
 
 def test_all_rules_of_c4_can_be_disabled() -> None:
     fields = {field.name: None for field in dataclasses.fields(C4Thresholds)}
-    assert judge_c4(statistics("a\nb { lorem ipsum"), C4Thresholds(**fields)).keep  # type: ignore[arg-type]
+    assert filter_c4(statistics("a\nb { lorem ipsum"), C4Thresholds(**fields)).keep  # type: ignore[arg-type]

@@ -11,8 +11,13 @@ from golden_texts import golden_texts
 from marin_assets import Step
 from marin_assets.documents import Document, write_documents
 from marin_assets.documents.attributes import read_attributes
-from marin_assets.stages.filter.c4 import complement, judge_c4
-from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents, judge_of, judge_text
+from marin_assets.stages.filter.c4 import complement, filter_c4
+from marin_assets.stages.filter.filter_documents import (
+    FilterDocumentsConfig,
+    decision_rule_of,
+    filter_documents,
+    filter_text,
+)
 from marin_assets.stages.filter.registry import FINEWEB, FilterError, filter_names, fineweb_filters, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import SplitterError, splitter_named
@@ -53,12 +58,12 @@ def test_every_document_is_kept_or_rejected_for_one_reason(tmp_path: Path) -> No
     assert 0 < result["kept"] < len(texts)
     rows = [row for path in sorted((tmp_path / "out").glob("*.zst")) for row in read_attributes(str(path))]
     assert [id for id, _ in rows] == [f"doc-{i}" for shard in range(3) for i in range(shard, len(texts), 3)]
-    for _, verdict in rows:
-        assert verdict.keep == (verdict.reason == "") == (verdict.value is None)
+    for _, decision in rows:
+        assert decision.keep == (decision.reason == "") == (decision.value is None)
 
 
 @pytest.mark.long
-def test_verdicts_are_the_same_bytes_on_ray_and_in_process(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_decisions_are_the_same_bytes_on_ray_and_in_process(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     documents = corpus(tmp_path, golden_texts()[:60])
     here = filter_documents(config(documents, tmp_path / "here"))
     request.getfixturevalue("shared_ray")
@@ -67,14 +72,14 @@ def test_verdicts_are_the_same_bytes_on_ray_and_in_process(tmp_path: Path, reque
     assert written(tmp_path / "here") == written(tmp_path / "there")
 
 
-def test_a_filter_judges_what_the_one_before_leaves(tmp_path: Path) -> None:
+def test_a_filter_decides_about_what_the_one_before_leaves(tmp_path: Path) -> None:
     text = f"Home\n{PROSE}\n\nMenu"
     filters = [named("c4@datatrove", min_sentences=1), named("fineweb@0.01", char_dup_ratio=None, list_ratio=0.03)]
-    judge = judge_of(config("", tmp_path, filters=filters))
-    verdict = judge(Document(id="", text=text))
-    assert verdict.keep
-    assert verdict.cut == ((0, 5), (5 + len(PROSE), len(text)))
-    assert judge_of(config("", tmp_path, filters=filters[::-1]))(Document(id="", text=text)).reason == (
+    decide = decision_rule_of(config("", tmp_path, filters=filters))
+    decision = decide(Document(id="", text=text))
+    assert decision.keep
+    assert decision.cut == ((0, 5), (5 + len(PROSE), len(text)))
+    assert decision_rule_of(config("", tmp_path, filters=filters[::-1]))(Document(id="", text=text)).reason == (
         "fineweb_list_ratio"
     )
 
@@ -88,16 +93,16 @@ def test_cuts_of_cuts_are_spans_of_the_document() -> None:
     ]
     thresholds = [unwrap_versioned_value(spec.thresholds) for spec in specs]
     statistics = TextStatistics(text, splitter_named("fast"))
-    both = judge_text(statistics, [(judge_c4, one) for one in thresholds])
+    both = filter_text(statistics, [(filter_c4, one) for one in thresholds])
     left = "".join(text[a:b] for a, b in complement(list(both.cut), len(text)))
     assert left == "Second line goes  here.\nAnd four it is."
 
 
 @pytest.mark.parametrize("words", ["fast", "spacy"])
 def test_fineweb_keeps_prose_and_rejects_lists(words: str, tmp_path: Path) -> None:
-    judge = judge_of(config("", tmp_path, words=words, filters=[*fineweb_filters()[1:]]))
-    assert judge(Document(id="", text=PROSE)).keep
-    assert judge(
+    decide = decision_rule_of(config("", tmp_path, words=words, filters=[*fineweb_filters()[1:]]))
+    assert decide(Document(id="", text=PROSE)).keep
+    assert decide(
         Document(id="", text="\n".join(f"- something that the store sells to people {i}" for i in range(60)))
     ).reason == ("gopher_quality_max_bullet_line_ratio")
 
@@ -129,14 +134,14 @@ LIST = "これは、説明、です、と、思います。\n" * 20
     ],
     ids=["English options", "German options", "Japanese list"],
 )
-def test_by_default_mixed_texts_are_judged_as_by_datatrove(
+def test_by_default_mixed_texts_are_filtered_as_by_datatrove(
     text: str, name: str, reason: str, reason_of_fast: str, tmp_path: Path
 ) -> None:
     lenient = {"char_dup_ratio": None, "short_line_ratio": None} if name.startswith("fineweb") else {}
     filters = [named(name, **lenient)]
     for changes, expected in (({}, reason), ({"words": "fast"}, reason_of_fast)):
-        judge = judge_of(config("", tmp_path, filters=filters, **changes))
-        assert judge(Document(id="0", text=text)).reason == expected
+        decide = decision_rule_of(config("", tmp_path, filters=filters, **changes))
+        assert decide(Document(id="0", text=text)).reason == expected
 
 
 @pytest.mark.parametrize("name", filter_names())

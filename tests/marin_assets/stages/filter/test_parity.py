@@ -1,4 +1,4 @@
-"""The verdicts equal those of datatrove 0.9.0, on texts that any machine can generate."""
+"""The decisions equal those of datatrove 0.9.0, on texts that any machine can generate."""
 
 import hashlib
 import json
@@ -10,12 +10,12 @@ import pytest
 from golden_texts import golden_texts
 
 from marin_assets.stages.filter.c4 import complement
-from marin_assets.stages.filter.registry import judge_of_thresholds, named
+from marin_assets.stages.filter.registry import filter_of_thresholds, named
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value
 
-GOLDEN = json.loads(Path(__file__).with_name("golden_verdicts.json").read_text())
+GOLDEN = json.loads(Path(__file__).with_name("golden_decisions.json").read_text())
 FILTERS = {
     "gopher_repetition": "gopher_repetition@datatrove",
     "gopher_quality": "gopher_quality@datatrove",
@@ -53,29 +53,29 @@ REASONS = {
 def texts() -> list[str]:
     generated = golden_texts()
     assert hashlib.sha256("\0".join(generated).encode()).hexdigest() == GOLDEN["texts_sha256"], (
-        "other texts than those of the verdicts"
+        "other texts than those of the decisions"
     )
     return generated
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_every_verdict_reason_and_cut_is_datatroves(name: str, texts: list[str]) -> None:
+def test_every_decision_reason_and_cut_is_datatroves(name: str, texts: list[str]) -> None:
     thresholds = unwrap_versioned_value(named(FILTERS[name]).thresholds)
-    judge = judge_of_thresholds(thresholds)
+    decide = filter_of_thresholds(thresholds)
     found: list[Any] = []
     for text in texts:
-        verdict = judge(TextStatistics(text, splitter_named("spacy")), thresholds)
-        left = "".join(text[a:b] for a, b in complement(list(verdict.cut), len(text)))
-        found.append((verdict.keep, verdict.reason, zlib.crc32(left.encode()) if verdict.cut else None))
-    expected = [(keep, REASONS[reason], text) for keep, reason, text in GOLDEN["verdicts"][name]]
+        decision = decide(TextStatistics(text, splitter_named("spacy")), thresholds)
+        left = "".join(text[a:b] for a, b in complement(list(decision.cut), len(text)))
+        found.append((decision.keep, decision.reason, zlib.crc32(left.encode()) if decision.cut else None))
+    expected = [(keep, REASONS[reason], text) for keep, reason, text in GOLDEN["decisions"][name]]
     different = [(i, a, b) for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b]
     assert different == []
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_fast_words_rarely_change_a_verdict(name: str, texts: list[str]) -> None:
+def test_fast_words_rarely_change_a_decision(name: str, texts: list[str]) -> None:
     thresholds = unwrap_versioned_value(named(FILTERS[name]).thresholds)
-    judge = judge_of_thresholds(thresholds)
-    kept = [judge(TextStatistics(text, splitter_named("fast")), thresholds).keep for text in texts]
-    same = sum(a == b[0] for a, b in zip(kept, GOLDEN["verdicts"][name], strict=True))
+    decide = filter_of_thresholds(thresholds)
+    kept = [decide(TextStatistics(text, splitter_named("fast")), thresholds).keep for text in texts]
+    same = sum(a == b[0] for a, b in zip(kept, GOLDEN["decisions"][name], strict=True))
     assert same >= 0.9 * len(texts)

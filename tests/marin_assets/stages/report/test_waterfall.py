@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import Document, write_documents
-from marin_assets.documents.attributes import KEPT, Verdict, write_verdicts
+from marin_assets.documents.attributes import KEPT, Decision, write_decisions
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.report.records import StepRecord, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report
@@ -24,21 +24,21 @@ DOCUMENTS = [Document(id=f"d{i}", text=f"{i} <b>words</b> and more " * (i + 1)) 
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> dict[str, str]:
-    """Documents judged by their number and consolidated; the kept documents judged and consolidated again."""
+    """Documents that are filtered by their number and consolidated; the kept ones filtered and consolidated again."""
     write_documents(f"{tmp_path}/documents/a.jsonl.zst", DOCUMENTS)
-    few = Verdict(keep=False, reason="few", value=1.5)
-    judge(tmp_path / "length", {d.id: few for d in DOCUMENTS[:3]} | {"d4": Verdict(keep=True, cut=((0, 5),))})
+    few = Decision(keep=False, reason="few", value=1.5)
+    decide(tmp_path / "length", {d.id: few for d in DOCUMENTS[:3]} | {"d4": Decision(keep=True, cut=((0, 5),))})
     first = made(tmp_path, "consolidated", "documents", length="length")
-    judge(tmp_path / "contamination", {"d9": Verdict(keep=False, reason="contaminated")}, DOCUMENTS[3:])
+    decide(tmp_path / "contamination", {"d9": Decision(keep=False, reason="contaminated")}, DOCUMENTS[3:])
     second = made(tmp_path, "clean", "consolidated", contamination="contamination")
     return {"consolidated": first, "clean": second}
 
 
-def judge(path: Path, verdicts: dict[str, Verdict], documents: list[Document] = DOCUMENTS) -> None:
+def decide(path: Path, decisions: dict[str, Decision], documents: list[Document] = DOCUMENTS) -> None:
     from collections import Counter
 
-    rows = ((document.id, verdicts.get(document.id, KEPT)) for document in documents)
-    write_verdicts(f"{path}/a.jsonl.zst", rows, Counter())
+    rows = ((document.id, decisions.get(document.id, KEPT)) for document in documents)
+    write_decisions(f"{path}/a.jsonl.zst", rows, Counter())
 
 
 def made(root: Path, name: str, documents: str, **attributes: str) -> str:

@@ -16,7 +16,7 @@ from marin_resources.storage.output.store import Store
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    step = part("drops", dynamic("drops"), tmp_path / "calls.txt")
+    step = part("deliveries", dynamic("deliveries"), tmp_path / "calls.txt")
     return build_graph([step])[step]
 
 
@@ -29,7 +29,7 @@ def begin(store: Store, node: Node, key: str, *, complete: bool = True) -> None:
         store.fail(claim, {}, "broken", "")
 
 
-def test_of_a_drop_that_was_taken_again_the_newest_complete_revision_is_listed(node: Node, tmp_path: Path) -> None:
+def test_of_a_delivery_that_was_taken_again_the_newest_complete_revision_is_listed(node: Node, tmp_path: Path) -> None:
     store = Store(str(tmp_path / "prefix"))
     for key in ("a", "a@2", "a@10", "b", "b@2"):
         begin(store, node, key, complete=key != "b@2")

@@ -62,12 +62,12 @@ def _without(value: Any, texts: dict[str, str]) -> Any:
     return value
 
 
-LANGS, DROPS = static("en", "de"), dynamic("drops")
+LANGS, DELIVERIES = static("en", "de"), dynamic("deliveries")
 
 
-@pytest.mark.parametrize("partitions", [LANGS, DROPS, daily("2026-01-01")])
+@pytest.mark.parametrize("partitions", [LANGS, DELIVERIES, daily("2026-01-01")])
 def test_a_reader_with_the_same_partitions_reads_its_own_key(partitions: Partitions) -> None:
-    key = {LANGS: "de", DROPS: "2026/01"}.get(partitions, "2026-01-02")
+    key = {LANGS: "de", DELIVERIES: "2026/01"}.get(partitions, "2026-01-02")
     raw = step("raw/web", partitions)
     segment = key.replace("/", "%2F")
     assert read_at(step("a", partitions, x=raw), key) == (f"/p/raw/web/{segment}", [f"raw/web[{key}]"])
@@ -82,7 +82,7 @@ def test_a_reader_of_some_of_the_keys_reads_its_own() -> None:
 def test_named_partitions_are_read_by_any_step() -> None:
     raw = step("raw/web", LANGS)
     assert read_at(step("a", x=output_path_of(raw, partition="de")), None) == ("/p/raw/web/de", ["raw/web[de]"])
-    assert read_at(step("a", DROPS, x=output_path_of(raw / "b", partition="de")), "d")[0] == "/p/raw/web/de/b"
+    assert read_at(step("a", DELIVERIES, x=output_path_of(raw / "b", partition="de")), "d")[0] == "/p/raw/web/de/b"
     several = ["/p/raw/web/de", "/p/raw/web/en"], ["raw/web[de]", "raw/web[en]"]
     assert read_at(step("a", x=partitions_of(raw, ["de", "en"])), None) == several
     assert read_at(step("a", x=partitions_of(raw)), None)[1] == ["raw/web[en]", "raw/web[de]"]
@@ -111,11 +111,11 @@ def test_an_input_without_partitions_is_one_for_all_keys() -> None:
 def test_the_key_of_the_reader_may_be_a_folder_below_an_input() -> None:
     training = step("checkpoints/nano")
     read = output_path_of(training, "exports/{partition}").nonblocking()
-    assert read_at(step("a", DROPS, x=read), "step-100") == ("/p/checkpoints/nano/exports/step-100", [])
-    assert read_at(step("a", DROPS, x=output_path_of(training, "{drop}/x")), "a@2")[0] == "/p/checkpoints/nano/a/x"
-    assert read_at(step("a", DROPS, x=read), "../b")[0] == "/p/checkpoints/nano/exports/%2E.%2Fb", "one folder"
-    assert read_at(step("a", DROPS, x=mirrored(read)), "c")[0] == "mirror://checkpoints/nano/exports/c"  # type: ignore[arg-type]
-    graph = build_graph([step("a", DROPS, x=read)])
+    assert read_at(step("a", DELIVERIES, x=read), "step-100") == ("/p/checkpoints/nano/exports/step-100", [])
+    assert read_at(step("a", DELIVERIES, x=output_path_of(training, "{drop}/x")), "a@2")[0] == "/p/checkpoints/nano/a/x"
+    assert read_at(step("a", DELIVERIES, x=read), "../b")[0] == "/p/checkpoints/nano/exports/%2E.%2Fb", "one folder"
+    assert read_at(step("a", DELIVERIES, x=mirrored(read)), "c")[0] == "mirror://checkpoints/nano/exports/c"  # type: ignore[arg-type]
+    graph = build_graph([step("a", DELIVERIES, x=read)])
     assert [node.name for node in graph] == ["checkpoints/nano", "a"], "its version is in that of the reader"
 
 
@@ -130,8 +130,8 @@ def test_the_config_has_the_key_and_its_window() -> None:
     assert read_at(step("a", both, x=this_partition("lang")), "2026-01-02|de")[0] == "de"
     assert read_at(step("a", both, x=this_partition()), "2026-01-02|de")[0] == "2026-01-02|de"
     form = this_partition(form="s3://crawls/{drop}/*.gz {partition}")
-    assert read_at(step("a", DROPS, x=form), "a")[0] == "s3://crawls/a/*.gz a"
-    assert read_at(step("a", DROPS, x=form), "a@2")[0] == "s3://crawls/a/*.gz a@2"
+    assert read_at(step("a", DELIVERIES, x=form), "a")[0] == "s3://crawls/a/*.gz a"
+    assert read_at(step("a", DELIVERIES, x=form), "a@2")[0] == "s3://crawls/a/*.gz a@2"
     window = ("2026-01-02T00:00:00+00:00", "2026-01-03T00:00:00+00:00")
     assert read_at(step("a", both, x=this_window("day")), "2026-01-02|de")[0] == window
     assert read_at(step("a", daily("2026-01-01"), x=this_window()), "2026-01-02")[0] == window
@@ -139,9 +139,9 @@ def test_the_config_has_the_key_and_its_window() -> None:
 
 def test_a_form_may_be_a_place_under_the_prefix_which_is_in_no_version() -> None:
     form = this_partition(form="{prefix}/inbox/{drop}/{partition}-*.gz", is_glob=True)
-    inbox = step("a", DROPS, x=form)
+    inbox = step("a", DELIVERIES, x=form)
     assert read_at(inbox, "a@2")[0] == "/p/inbox/a/a@2-*.gz"
-    assert value_of(inbox.config.x, DROPS, "[1]", "/data[2]/") == "/data[[]2]/inbox/[[]1]/[[]1]-*.gz"
+    assert value_of(inbox.config.x, DELIVERIES, "[1]", "/data[2]/") == "/data[[]2]/inbox/[[]1]/[[]1]-*.gz"
     assert json.loads(node_of(inbox).version.text)["config"] == {
         "x": "PARTITION {prefix}/inbox/{drop}/{partition}-*.gz"
     }
@@ -151,28 +151,28 @@ def test_a_form_may_be_a_place_under_the_prefix_which_is_in_no_version() -> None
 
 @pytest.mark.parametrize("key", ["../b", "a/../../b", "./a"])
 def test_a_key_that_would_leave_the_place_of_its_form_is_refused(key: str) -> None:
-    assert read_at(step("a", DROPS, x=this_partition()), key)[0] == key
+    assert read_at(step("a", DELIVERIES, x=this_partition()), key)[0] == key
     with pytest.raises(ConfigError, match="has a folder"):
-        read_at(step("a", DROPS, x=this_partition(form="drops/{partition}/*.gz")), key)
+        read_at(step("a", DELIVERIES, x=this_partition(form="deliveries/{partition}/*.gz")), key)
 
 
 def test_the_wildcards_of_a_key_are_letters_where_the_text_is_a_glob() -> None:
-    form = "drops/{drop}/{partition}-*.gz"
-    assert read_at(step("a", DROPS, x=this_partition(form=form)), "[1]*?")[0] == "drops/[1]*?/[1]*?-*.gz"
+    form = "deliveries/{drop}/{partition}-*.gz"
+    assert read_at(step("a", DELIVERIES, x=this_partition(form=form)), "[1]*?")[0] == "deliveries/[1]*?/[1]*?-*.gz"
     escaped = "[[]1][*][?]"
-    at_key = read_at(step("a", DROPS, x=this_partition(form=form, is_glob=True)), "[1]*?@2")[0]
-    assert at_key == f"drops/{escaped}/{escaped}@2-*.gz"
+    at_key = read_at(step("a", DELIVERIES, x=this_partition(form=form, is_glob=True)), "[1]*?@2")[0]
+    assert at_key == f"deliveries/{escaped}/{escaped}@2-*.gz"
 
 
-def test_a_drop_that_is_called_as_a_placeholder_is_no_placeholder() -> None:
-    form = this_partition(form="drops/{drop}/x")
-    assert read_at(step("a", DROPS, x=form), "{partition}@2")[0] == "drops/{partition}/x"
+def test_a_delivery_that_is_called_as_a_placeholder_is_no_placeholder() -> None:
+    form = this_partition(form="deliveries/{drop}/x")
+    assert read_at(step("a", DELIVERIES, x=form), "{partition}@2")[0] == "deliveries/{partition}/x"
 
 
 def test_a_version_is_one_for_all_keys_and_stays_when_keys_are_added() -> None:
     few, more = (step("a", static(*keys), x=this_partition()) for keys in (("en",), ("en", "de")))
     assert node_of(few).version == node_of(more).version == node_of(more).at("de").version
-    assert node_of(step("a", DROPS, x=this_partition())).version == node_of(few).version
+    assert node_of(step("a", DELIVERIES, x=this_partition())).version == node_of(few).version
     earlier, later = (step("a", daily(start)) for start in ("2025-01-01", "2026-01-01"))
     assert node_of(earlier).version == node_of(later).version
 
@@ -217,10 +217,13 @@ def test_whatever_decides_what_is_read_is_in_the_version() -> None:
     [
         (lambda: step("a", x=step("raw/web", LANGS)), "reads 'raw/web', which has partitions, and has none itself."),
         (
-            lambda: step("a", x=step("raw/web", DROPS)),
+            lambda: step("a", x=step("raw/web", DELIVERIES)),
             "output_path_of(step, partition='…') or partitions_of(step, […])",
         ),
-        (lambda: step("a", x=partitions_of(step("raw/web", DROPS))), "and dynamic('drops') grows. What is read must"),
+        (
+            lambda: step("a", x=partitions_of(step("raw/web", DELIVERIES))),
+            "and dynamic('deliveries') grows. What is read must",
+        ),
         (lambda: step("a", x=partitions_of(step("raw/web", daily("2026-01-01")))), "default_snapshot()"),
         (lambda: step("a", x=partitions_of(step("raw/web", LANGS), [])), "names no key"),
         (lambda: step("a", x=partitions_of(step("raw/web", LANGS), "en")), "has the text 'en' for keys"),
@@ -232,10 +235,10 @@ def test_whatever_decides_what_is_read_is_in_the_version() -> None:
         (lambda: step("a", x=output_path_of(step("raw/web"), partition="en")), "'raw/web', which has no partitions="),
         (lambda: step("a", static("en", "fr"), x=step("raw/web", LANGS)), "at its own keys, and that lacks 'fr'."),
         (
-            lambda: step("a", DROPS, x=step("raw/web", LANGS)),
-            "which are those of dynamic('drops'), and that has static",
+            lambda: step("a", DELIVERIES, x=step("raw/web", LANGS)),
+            "which are those of dynamic('deliveries'), and that has static",
         ),
-        (lambda: step("a", DROPS, x=step("raw/web", dynamic("dumps"))), "and that has dynamic('dumps')"),
+        (lambda: step("a", DELIVERIES, x=step("raw/web", dynamic("dumps"))), "and that has dynamic('dumps')"),
         (
             lambda: step("a", daily("2026-01-01"), x=step("raw/web", daily("2026-01-02"))),
             "from '2026-01-01' on, and that begins with '2026-01-02'",
@@ -257,7 +260,7 @@ def test_whatever_decides_what_is_read_is_in_the_version() -> None:
             "both of the dimensions of product(a=static('en', 'de'), b=static('en')) fit static('en', 'de')",
         ),
         (
-            lambda: step("a", product(a=LANGS, b=DROPS), x=step("r", daily("2026-01-01"))),
+            lambda: step("a", product(a=LANGS, b=DELIVERIES), x=step("r", daily("2026-01-01"))),
             "and neither of the dimensions",
         ),
         (lambda: step("a", x=this_partition()), "config.x is this_partition(), and the step has no partitions."),
@@ -268,7 +271,7 @@ def test_whatever_decides_what_is_read_is_in_the_version() -> None:
         (lambda: step("a", LANGS, x=this_window()), "and static('en', 'de') has no windows of time."),
         (lambda: step("a", LANGS, x=this_partition("lang")), "and static('en', 'de') has no dimensions."),
         (
-            lambda: step("a", product(a=LANGS, b=DROPS), x=this_partition("c")),
+            lambda: step("a", product(a=LANGS, b=DELIVERIES), x=this_partition("c")),
             "has the dimensions a and b. Correct the name",
         ),
         (lambda: step("a", ["en"]), "has partitions=['en'], expected static()"),  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def test_the_start_of_a_set_may_be_a_text_or_a_date() -> None:
         (lambda: static(1), "The partition key 1 is not a name."),  # type: ignore[arg-type]
         (lambda: static("a...b"), "which Dagster refuses"),
         (lambda: static("a\nb"), "which Dagster refuses"),
-        (lambda: dynamic("my drops"), "dynamic('my drops') is not a name."),
+        (lambda: dynamic("my deliveries"), "dynamic('my deliveries') is not a name."),
         (lambda: dynamic(""), "dynamic('') is not a name."),
         (lambda: daily("1.1.2026"), "daily('1.1.2026') is not a day."),
         (lambda: daily(2026), "daily(2026) is not a day."),  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def test_a_set_that_cannot_be_is_refused(make: Callable[[], Partitions], sentenc
     [
         (static("english", "german"), "englsh", "Did you mean 'english'?"),
         (static("english", "german"), "xx", "expected one of 'english', 'german'."),
-        (dynamic("drops"), "..", "is not a name"),
+        (dynamic("deliveries"), "..", "is not a name"),
         (daily("2026-01-05"), "2026-01-04", "the first one is '2026-01-05'"),
         (daily("2026-01-05"), "2026-1-6", "Expected the start of a window of daily('2026-01-05')"),
         (daily("2026-01-05"), "2026-02-30", "Expected the start of a window"),

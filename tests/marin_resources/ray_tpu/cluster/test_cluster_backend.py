@@ -36,7 +36,7 @@ from marin_resources.storage.output.status import Status, read_status
 
 @pytest.fixture(params=[pytest.param(True, id="own job"), pytest.param(False, id="small step", marks=pytest.mark.long)])
 def toy(request: pytest.FixtureRequest) -> Callable[..., Step]:
-    """Creates steps that are jobs of their own, and steps that a carrier runs."""
+    """Creates steps that are jobs of their own, and steps that a batch job runs."""
     return partial(toy_steps.toy, own_job=request.param)
 
 

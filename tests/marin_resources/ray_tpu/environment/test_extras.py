@@ -14,11 +14,11 @@ from marin_resources.ray_tpu.environment.extras import (
     CONFLICTS,
     MissingRequirementError,
     check_environment,
-    environment_lacks,
     install_command,
+    missing_in_environment,
     packages_of,
 )
-from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
+from marin_resources.ray_tpu.requirements import Requirements, describe_missing
 
 UV = f"{Path(sys.executable).parent.relative_to(project_root())}/uv"
 
@@ -26,7 +26,7 @@ UV = f"{Path(sys.executable).parent.relative_to(project_root())}/uv"
 def sentences(*required: tuple[str, ...]) -> list[str]:
     """What steps "raw/0", "raw/1", … with these extras lack."""
     steps = [Requirements(step=f"raw/{n}", extras=extras) for n, extras in enumerate(required)]
-    return describe_lacks(environment_lacks(steps))
+    return describe_missing(missing_in_environment(steps))
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lacks_some(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+def uninstalled(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     """The packages that count as not installed."""
     names: set[str] = set()
     there = of_extras._installed
@@ -56,8 +56,8 @@ def test_an_unknown_extra_is_named_with_those_there_are() -> None:
     assert "Expected some of curate, deploy, evaluate" in sentence
 
 
-def test_one_command_brings_what_all_steps_lack(lacks_some: set[str]) -> None:
-    lacks_some.update({"jax", "lm-eval"})
+def test_one_command_brings_what_all_steps_lack(uninstalled: set[str]) -> None:
+    uninstalled.update({"jax", "lm-eval"})
     assert sentences(("train",), ("curate", "train"), ("evaluate",)) == [
         f"Steps 'raw/0' and 'raw/1' need jax, which is not installed. Run: {UV} sync --inexact --extra train "
         "--extra evaluate",
@@ -65,11 +65,11 @@ def test_one_command_brings_what_all_steps_lack(lacks_some: set[str]) -> None:
     ]
 
 
-def test_an_extra_that_would_break_the_others_gets_an_environment_of_its_own(lacks_some: set[str]) -> None:
+def test_an_extra_that_would_break_the_others_gets_an_environment_of_its_own(uninstalled: set[str]) -> None:
     [sentence] = sentences(("vllm",))
     assert "needs vllm, which is not installed. It cannot be installed beside curate, evaluate, train." in sentence
     assert sentence.endswith(f"UV_PROJECT_ENVIRONMENT=.venv-vllm {UV} sync --extra vllm")
-    lacks_some.add("jax")
+    uninstalled.add("jax")
     of_train, of_vllm = sentences(("train",), ("vllm",))
     assert of_train.endswith(f"Run: {UV} sync --inexact --extra train")
     assert ".venv-vllm" in of_vllm

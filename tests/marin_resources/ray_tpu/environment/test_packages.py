@@ -17,9 +17,9 @@ from marin_resources.ray_tpu.environment.packages import (
     PackagesError,
     ensure_installed,
     invalid_packages,
-    package_lacks,
+    missing_python_packages,
 )
-from marin_resources.ray_tpu.requirements import Requirements, describe_lacks
+from marin_resources.ray_tpu.requirements import Requirements, describe_missing
 
 
 @pytest.fixture
@@ -135,20 +135,20 @@ def test_packages_that_cannot_be_installed_are_known_before_and_nothing_is_insta
         return Requirements(step=name, packages=packages)
 
     steps = [step("a", "marin-tiny>=1"), step("b", "marin-tiny>=2"), step("c", "marin-tinny"), step("d", "psutil<1")]
-    lacks = package_lacks([*steps, step("e", "marin-tinny"), step("f")])
-    assert sorted(lacks) == ["b", "c", "d", "e"]
+    missing_by_step = missing_python_packages([*steps, step("e", "marin-tinny"), step("f")])
+    assert sorted(missing_by_step) == ["b", "c", "d", "e"]
     assert not (index.parent / "cache").exists() or not list((index.parent / "cache").iterdir())
-    of_two = describe_lacks(lacks)[1]
+    of_two = describe_missing(missing_by_step)[1]
     assert of_two.startswith(
         "Steps 'c' and 'e' need packages that this machine cannot install. The packages 'marin-tin"
     )
     shutil.rmtree(index)
-    assert "a" in package_lacks(steps)
+    assert "a" in missing_python_packages(steps)
     index.mkdir()
     wheel(index, "marin-tiny", "1.5")
     ensure_installed(["marin-tiny>=1"])
     shutil.rmtree(index)
-    assert "a" not in package_lacks(steps)
+    assert "a" not in missing_python_packages(steps)
 
 
 def test_what_is_no_requirement_is_known_without_an_index() -> None:

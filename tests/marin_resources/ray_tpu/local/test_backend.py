@@ -164,8 +164,8 @@ def test_all_that_a_step_lacks_on_this_machine_is_named_at_once(monkeypatch: pyt
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     extras, packages = ("no-such-extra", "nor-this-one"), ("not a package",)
     required = Requirements(step="x", extras=extras, env=("NO_SUCH_KEY",), packages=packages, resources=tpu("v4-16"))
-    (lacks,) = LocalBackend(cpus=1).lacks([required]).values()
-    assert [lack.what.partition(",")[0] for lack in lacks] == [
+    (missing_by_step,) = LocalBackend(cpus=1).missing_by_step([required]).values()
+    assert [requirement.what.partition(",")[0] for requirement in missing_by_step] == [
         "the extras 'no-such-extra'",
         "the variable 'NO_SUCH_KEY'",
         "the package 'not a package'",
@@ -175,8 +175,8 @@ def test_all_that_a_step_lacks_on_this_machine_is_named_at_once(monkeypatch: pyt
 
 def test_a_slice_of_several_hosts_is_refused_with_what_to_do() -> None:
     required = Requirements(step="checkpoints/x", resources=tpu("v4-16"))
-    ((lack,),) = LocalBackend(cpus=1).lacks([required]).values()
-    assert lack.phrase == (
+    ((requirement,),) = LocalBackend(cpus=1).missing_by_step([required]).values()
+    assert requirement.phrase == (
         "requests a slice of several hosts, and a Ray of the run's own has one. Run it on a cluster: set "
         "MARIN_CLUSTER, or rehearse it with marin cluster local up --fake."
     )

@@ -56,7 +56,7 @@ def test_markers_that_were_lost_come_back_as_they_were(any_prefix: str) -> None:
     store = Store(any_prefix)
     some = [complete(store, version_of(name)) for name in ("top", "raw/a.b-c", "deep/er/step")]
     complete(store, version_of("elsewhere"), override_output_path="kept/it")
-    drops = [complete(store, version_of("raw/drops"), key) for key in ("2026-01", "c d/e", ".hidden")]
+    deliveries = [complete(store, version_of("raw/deliveries"), key) for key in ("2026-01", "c d/e", ".hidden")]
     before = markers(any_prefix)
     lose(any_prefix)
     rebuilt = rebuild_marks(any_prefix)
@@ -64,8 +64,8 @@ def test_markers_that_were_lost_come_back_as_they_were(any_prefix: str) -> None:
     assert markers(any_prefix) == before
     found = look_in_bulk(store, some, CompleteOutputs(any_prefix))
     assert all(found[output].done and found[output].listed for output in some)
-    whole = output_of(version_of("raw/drops"))
-    assert set(store.done_partitions(whole)) == {drop.partition for drop in drops}
+    whole = output_of(version_of("raw/deliveries"))
+    assert set(store.done_partitions(whole)) == {delivery.partition for delivery in deliveries}
     again = rebuild_marks(any_prefix)
     assert (again.written, again.removed) == (0, 0)
 
@@ -74,7 +74,7 @@ def test_markers_of_what_is_gone_computed_or_of_another_attempt_are_removed(any_
     store = Store(any_prefix)
     for name in ("gone", "again", "failed", "stays"):
         complete(store, version_of(name))
-    gone, kept = (complete(store, version_of("drops"), key) for key in ("a", "b"))
+    gone, kept = (complete(store, version_of("deliveries"), key) for key in ("a", "b"))
     old = markers(any_prefix)
     for output in (
         output_of(version_of("gone")),
@@ -91,7 +91,7 @@ def test_markers_of_what_is_gone_computed_or_of_another_attempt_are_removed(any_
     assert (rebuilt.outputs, rebuilt.complete, rebuilt.written, rebuilt.removed) == (4, 3, 0, 4)
     assert {mark.attempt for mark in marks.list_marks(any_prefix) if mark.name == "again"} == {2}
     assert {mark.name for mark in marks.list_marks(any_prefix)} == {"again", "stays"}
-    assert set(store.done_partitions(output_of(version_of("drops")))) == {kept.partition}
+    assert set(store.done_partitions(output_of(version_of("deliveries")))) == {kept.partition}
 
 
 def test_marins_outputs_are_marked_where_their_record_says_what_they_are(any_prefix: str) -> None:

@@ -37,10 +37,10 @@ def problems(path: str, **options: object) -> list[tuple[str, str]]:
 
 
 def test_an_output_as_it_was_published_is_right(any_prefix: str) -> None:
-    verdict = verify_output(publish(any_prefix))
-    assert verdict.ok
-    assert (verdict.files, verdict.compared_files, verdict.unverified) == (11, 11, "")
-    assert verdict.bytes == verdict.compared_bytes == 270
+    decision = verify_output(publish(any_prefix))
+    assert decision.ok
+    assert (decision.files, decision.compared_files, decision.unverified) == (11, 11, "")
+    assert decision.bytes == decision.compared_bytes == 270
 
 
 def test_every_planted_fault_is_found_and_named(any_prefix: str) -> None:
@@ -86,9 +86,9 @@ def test_a_damaged_control_file_that_the_data_do_not_need_is_a_finding_and_the_d
     names = (".executor_status.lock", ".marin/attempts/1.json", ".marin/jobs/1.json", ".marin/transfers.json")
     for name in names:
         write_bytes(join(path, name), b"anything")
-    verdict = verify_output(path)
+    decision = verify_output(path)
     assert problems(path) == [("damaged", name) for name in names]
-    assert (verdict.ok, verdict.data_ok, verdict.compared_files) == (False, True, 11)
+    assert (decision.ok, decision.data_ok, decision.compared_files) == (False, True, 11)
     remove(join(path, "part-03.txt"))
     assert not verify_output(path).data_ok
 
@@ -103,16 +103,16 @@ def test_a_folder_without_rights_is_a_finding_of_its_output(tmp_path: Path, monk
         return listed(place)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    verdicts = verify_outputs([first, second])
-    assert [finding.problem.value for finding in verdicts[first].findings] == ["unreadable"]
-    assert verdicts[second].ok
+    decisions = verify_outputs([first, second])
+    assert [finding.problem.value for finding in decisions[first].findings] == ["unreadable"]
+    assert decisions[second].ok
 
 
 def test_the_bytes_are_read_if_requested(any_prefix: str) -> None:
     path = publish(any_prefix)
-    verdict = verify_output(path, read=True)
-    assert verdict.ok
-    assert verdict.compared_files == 11
+    decision = verify_output(path, read=True)
+    assert decision.ok
+    assert decision.compared_files == 11
     write_bytes(join(path, "part-07.txt"), b"part_07")
     assert problems(path, read=True) == [("corrupted", "part-07.txt")]
 
@@ -155,8 +155,8 @@ def test_an_output_of_a_disk_is_verified_in_a_bucket(any_prefix: str, tmp_path: 
     made, path = publish(str(tmp_path / "made")), join(any_prefix, "copy")
     for name in (*FILES, NAME, RECORD):
         write_bytes(join(path, name), Path(made, name).read_bytes())
-    verdict = verify_output(path)
-    assert (verdict.ok, verdict.compared_files) == (True, 11)
+    decision = verify_output(path)
+    assert (decision.ok, decision.compared_files) == (True, 11)
 
 
 def test_the_same_sample_is_taken_on_every_store(tmp_path: Path, gcs_prefix: str) -> None:
@@ -171,8 +171,8 @@ def test_an_output_of_marins_is_reported_as_not_verifiable(any_prefix: str) -> N
     path = join(any_prefix, "raw/x-123456")
     write_bytes(join(path, "data.txt"), b"data")
     put(join(path, ".executor_status"), b"SUCCESS")
-    verdict = verify_output(path)
-    assert (verdict.ok, verdict.unverified) == (True, NO_MANIFEST)
+    decision = verify_output(path)
+    assert (decision.ok, decision.unverified) == (True, NO_MANIFEST)
 
 
 def test_of_the_first_format_names_and_sizes_alone_are_compared_and_that_is_reported(tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_of_the_first_format_names_and_sizes_alone_are_compared_and_that_is_repo
     entries = [{"name": name, "size": size} for name, size in take_manifest(path).files]
     put(join(path, NAME), json.dumps({"format_version": 1, "entries": entries}).encode())
     put(join(path, RECORD), b"{}")
-    verdict = verify_output(path)
-    assert (verdict.ok, verdict.compared_files, verdict.unverified) == (True, 0, NO_CHECKSUMS)
+    decision = verify_output(path)
+    assert (decision.ok, decision.compared_files, decision.unverified) == (True, 0, NO_CHECKSUMS)
     remove(join(path, "part-03.txt"))
     assert problems(path) == [("missing", "part-03.txt")]
 
@@ -202,8 +202,8 @@ def test_what_we_claimed_and_marin_completed_has_no_manifest_and_nothing_is_wron
     claim.lease.release()
     write_bytes(join(claim.path, "data.txt"), b"marin's")
     put(join(claim.path, ".executor_status"), b"SUCCESS")
-    verdict = verify_output(claim.path)
-    assert (verdict.findings, verdict.unverified) == ((), NO_MANIFEST)
+    decision = verify_output(claim.path)
+    assert (decision.findings, decision.unverified) == ((), NO_MANIFEST)
 
 
 def test_a_manifest_of_another_output_is_found(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_many_outputs_are_verified_at_once(disk_or_gcs_prefix: str) -> None:
     remove(join(paths[4], "part-03.txt"))
     write_bytes(join(paths[9], "part-07.txt"), b"part_07")
     said: list[str] = []
-    verdicts = verify_outputs([*paths, paths[0]], report=said.append)
-    assert list(verdicts) == paths
-    assert [path for path, verdict in verdicts.items() if not verdict.ok] == [paths[4], paths[9]]
+    decisions = verify_outputs([*paths, paths[0]], report=said.append)
+    assert list(decisions) == paths
+    assert [path for path, decision in decisions.items() if not decision.ok] == [paths[4], paths[9]]
     assert said == []

@@ -36,4 +36,4 @@ def test_it_is_listed_shown_and_stopped_and_its_run_says_by_whom(
     output, _ = run.communicate(timeout=240)
     assert run.returncode == 1
     assert "wrong data" in output
-    assert marin("cluster", "stop-job", step)[0] == 1, "it has ended, and no carrier has it any more"
+    assert marin("cluster", "stop-job", step)[0] == 1, "it has ended, and no batch job has it any more"
