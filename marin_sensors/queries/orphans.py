@@ -93,15 +93,16 @@ class Findings:
             return self.all[0].sentence
         if self.all:
             counted = {
-                f"{_count(len(self.orphans), 'job has', 'jobs have')} no run": self.orphans,
-                f"{_count(len(self.waiting), 'run waits', 'runs wait')} for a job that is gone": self.waiting,
-                f"{_count(len(self.starved), 'job waits', 'jobs wait')} too long for a machine": self.starved,
+                f"{_jobs(len(self.orphans), 'has', 'have')} no run": self.orphans,
+                f"{_count(len(self.waiting), 'run waits', 'runs wait')} for a cluster job that is gone": self.waiting,
+                f"{_jobs(len(self.starved), 'waits', 'wait')} too long for a machine": self.starved,
                 f"{_count(len(self.preempted), 'step has', 'steps have')} lost a worker": self.preempted,
             }
             phrases = [text for text, findings in counted.items() if findings]
             return f"{' and '.join(phrases)}; the tick's log names them all, the first is: {self.all[0].sentence}"
         others = f"; another deployment has {self.foreign}" if self.foreign else ""
-        return f"{_count(self.ours, 'unfinished job', 'unfinished jobs')}, none without a waiting run{others}."
+        unfinished = _count(self.ours, "unfinished cluster job", "unfinished cluster jobs")
+        return f"{unfinished}, none without a waiting run{others}."
 
 
 def is_a_step(job: JobInfo) -> bool:
@@ -178,8 +179,8 @@ def _preempted(job: JobInfo, before: JobInfo) -> Finding:
         run_id=job.metadata["marin/run_id"],
         submission_id=job.submission_id,
         sentence=(
-            f"Job {before.submission_id!r} of step {step!r} has lost its worker, as on a machine that is preempted. "
-            f"Job {job.submission_id!r} continues, as attempt {job.metadata['marin/attempt']}."
+            f"Cluster job {before.submission_id!r} of step {step!r} has lost its worker, as on a machine that is "
+            f"preempted. Cluster job {job.submission_id!r} continues, as attempt {job.metadata['marin/attempt']}."
         ),
     )
 
@@ -188,12 +189,12 @@ def _starved(job: JobInfo, now_s: float) -> Finding:
     assert job.submitted_at_s is not None
     step, hours = job.metadata["marin/step"], (now_s - job.submitted_at_s) / 3600
     return Finding(
-        title=f"A job is starved: {step}",
+        title=f"A cluster job is starved: {step}",
         run_id=job.metadata["marin/run_id"],
         submission_id=job.submission_id,
         sentence=(
-            f"Job {job.submission_id!r} of step {step!r} has waited {hours:.1f} h for a machine. It keeps waiting; "
-            "`marin cluster jobs` lists what runs before it."
+            f"Cluster job {job.submission_id!r} of step {step!r} has waited {hours:.1f} h for a machine. It keeps "
+            "waiting; `marin cluster jobs` lists what runs before it."
         ),
     )
 
@@ -209,24 +210,24 @@ def _orphan(job: JobInfo, run: Run) -> Finding:
     if BATCH_JOB in job.metadata:
         of, again = "of small steps", "these (`marin cluster jobs` lists them)"
     return Finding(
-        title=f"A job has no run: {step}",
+        title=f"A cluster job has no run: {step}",
         run_id=run.run_id,
         submission_id=job.submission_id,
         sentence=(
-            f"Job {job.submission_id!r} {of} is still running, and {why}: materialize {again} again to attach, or stop "
-            f"it with `marin cluster stop-job {job.submission_id}`."
+            f"Cluster job {job.submission_id!r} {of} is still running, and {why}: materialize {again} again to attach, "
+            f"or stop it with `marin cluster stop-job {job.submission_id}`."
         ),
     )
 
 
 def _waiting(run: Run, step: str, submission_id: str) -> Finding:
     return Finding(
-        title=f"A run waits for a job that is gone: {step}",
+        title=f"A run waits for a cluster job that is gone: {step}",
         run_id=run.run_id,
         submission_id=submission_id,
         sentence=(
-            f"Run {_short(run.run_id)} waits for job {submission_id!r} of step {step!r}, which the cluster does not "
-            f"know: if the run does not submit it again by itself, terminate it and materialize {step!r} again."
+            f"Run {_short(run.run_id)} waits for cluster job {submission_id!r} of step {step!r}, which the cluster does "
+            f"not know: if the run does not submit it again by itself, terminate it and materialize {step!r} again."
         ),
     )
 
@@ -234,6 +235,10 @@ def _waiting(run: Run, step: str, submission_id: str) -> Finding:
 def _short(run_id: str) -> str:
     """The first 8 characters, as in Dagster's UI."""
     return run_id[:8]
+
+
+def _jobs(number: int, one: str, several: str) -> str:
+    return _count(number, f"cluster job {one}", f"cluster jobs {several}")
 
 
 def _count(number: int, singular: str, plural: str) -> str:

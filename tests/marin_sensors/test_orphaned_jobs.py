@@ -25,7 +25,7 @@ from marin_sensors import orphaned_jobs as sensor_file
 from marin_sensors.orphaned_jobs import orphaned_jobs
 from marin_sensors.queries import orphans
 
-WELL = "1 unfinished job, none without a waiting run"
+WELL = "1 unfinished cluster job, none without a waiting run"
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_an_orphan_is_told_to_the_webhook_once(
         tick = Tick(instance)
         Tick(instance, tick)
         [text] = hook.texts
-        assert text == f"*A job has no run: a*\n{tick.says}"
-        assert "The last new one: A job has no run: a, 20" in tick.last
+        assert text == f"*A cluster job has no run: a*\n{tick.says}"
+        assert "The last new one: A cluster job has no run: a, 20" in tick.last
         hook.status = 500
         submit(a_run(instance, DagsterRunStatus.FAILURE))
         tick = Tick(instance, tick)

@@ -121,7 +121,7 @@ def test_a_redeployment_leaves_the_partitions_under_way(
     assert "this run detaches from parts/parts, and the cluster keeps computing" in output
     assert "The run left step 'parts/parts': " in output
     assert " of 6 partitions are complete. " in output
-    assert f"Step 'parts/parts[{WAITS}]': its job parts-parts-{WAITS}-" in output
+    assert f"Step 'parts/parts[{WAITS}]': its cluster job parts-parts-{WAITS}-" in output
     assert "Traceback" not in output
     assert statuses(prefix)[WAITS] == "RUNNING"
     gate.unlink()

@@ -79,8 +79,8 @@ def worker_of(text: str) -> int:
 def job_of(output: str, step: str) -> str:
     """The id of the step's job, from the output of a run."""
     for pattern in (
-        rf"{step}\S*: computing .* as job (\S+) on",
-        r"its job (\S+) keeps running",
+        rf"{step}\S*: computing .* as cluster job (\S+) on",
+        r"its cluster job (\S+) keeps running",
         r"attached to job (\S+) on",
     ):
         if found := re.search(pattern, output):

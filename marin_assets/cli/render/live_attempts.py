@@ -85,7 +85,7 @@ def describe_running(running: LiveAttempt, now: datetime) -> str:
     """One line: duration, job, step, speed, and its problem or the last line of its log."""
     parts = [f"attempt {running.attempt}" if running.attempt else "", _elapsed(running.since, now)]
     if running.job is not None:
-        parts.append(f"job {running.job} on {running.cluster}")
+        parts.append(f"cluster job {running.job} on {running.cluster}")
     if running.step is not None:
         of = "" if running.of is None else f" of {running.of}"
         speed = "" if running.steps_per_s is None else f" at {_speed(running.steps_per_s)}"

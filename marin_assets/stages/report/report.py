@@ -170,7 +170,7 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         parents={label: parents_of(step, records) for label, step in records.items()},
         shares=shares_of_time(records),
         amounts=AMOUNTS,
-        lacks=list(_lacks_of(records)),
+        gaps=list(_gaps_of(records)),
         waterfalls=[(labels, Markup(chart)) for labels, chart in waterfall_charts(records)],
         rejected={label: rejected_documents(step, config.sample_rejected) for label, step in records.items()},
         timelines={label: Markup(draw_tries(tries)) for label, step in records.items() if (tries := step.tries)},
@@ -306,7 +306,7 @@ def plots_of(step: StepRecord) -> list[tuple[str, str]]:
     return plots
 
 
-def _lacks_of(records: Mapping[str, StepRecord]) -> Iterator[str]:
+def _gaps_of(records: Mapping[str, StepRecord]) -> Iterator[str]:
     """Sentences about the gaps of the sums: amounts that a record lacks, and inputs that the page does not have."""
     count = len(records)
     for place, name in AMOUNTS.items():

@@ -59,14 +59,14 @@ class JobHandle:
 
     def describe(self) -> str:
         joined = "" if self.submitted_here else f", which {describe_submitter(self.note.by)} submitted"
-        return f"as job {self.id} on {self.address}{joined}"
+        return f"as cluster job {self.id} on {self.address}{joined}"
 
     def describe_detached(self) -> str:
         """That the job keeps running without this run, as a clause and a sentence."""
         why = "" if self.owned else f", as {describe_submitter(self.note.owner)} waits for it"
         return (
-            f"its job {self.id} keeps running on {self.address}{why}. Materialize the step again to attach to it; "
-            f"`marin cluster logs {self.id}` shows what it prints, `marin cluster stop-job {self.id}` ends it."
+            f"its cluster job {self.id} keeps running on {self.address}{why}. Materialize the step again to attach to "
+            f"it; `marin cluster logs {self.id}` shows what it prints, `marin cluster stop-job {self.id}` ends it."
         )
 
 

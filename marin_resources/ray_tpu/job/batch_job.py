@@ -1,4 +1,4 @@
-"""`python -m marin_resources.ray_tpu.job.batch_job TASK_QUEUE`: run the steps that arrive in a task queue, as Ray tasks.
+"""`python -m marin_resources.ray_tpu.job.batch_job TASK_QUEUE`: run the steps of a task queue as Ray tasks.
 
 In:  notes of small steps (`cluster/batch_jobs/task_queue.py`).
 Out: the outputs of the steps, and an outcome or an end in each note. Each step is one Ray task with the step's

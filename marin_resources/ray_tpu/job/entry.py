@@ -85,7 +85,7 @@ def _closed_reason(note: JobNote) -> str:
         return f"attempt {note.attempt} has ended already, as {note.outcome.end.value!r}"
     if note.stop is not None:
         return describe_stop(note.stop)
-    return f"attempt {note.attempt} was abandoned, as its job {note.ended}"
+    return f"attempt {note.attempt} was abandoned, as its cluster job {note.ended}"
 
 
 def _force_exit(code: int) -> int:

@@ -105,7 +105,7 @@ def _contents(path: str, note: Collected) -> list[Contents]:
     """The files to remove, as they are listed now. Raises KeptError for files that are not the output's own."""
     job = newest_note_above_fence(path)
     if job is not None and job.open:
-        raise KeptError(f"job {job.job} is submitted to compute it")
+        raise KeptError(f"cluster job {job.job} is submitted to compute it")
     copies_at(note.data_path)
     return [list_contents(place) for place in _places(note, path)]
 

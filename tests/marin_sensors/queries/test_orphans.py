@@ -39,7 +39,7 @@ def ended(run_id: str = RUN, ago_s: float = 3600.0, **fields: object) -> Run:
 def test_a_job_whose_run_waits_for_it_is_well() -> None:
     findings = found([job()], Run(run_id=RUN, jobs={"a": "a-1-a1"}))
     assert findings == Findings(ours=1)
-    assert findings.summary() == "1 unfinished job, none without a waiting run."
+    assert findings.summary() == "1 unfinished cluster job, none without a waiting run."
 
 
 def test_a_job_whose_run_has_ended_is_an_orphan_with_a_way_out() -> None:
@@ -127,7 +127,9 @@ def test_what_changed_between_two_looks_is_left_out() -> None:
 def test_many_findings_are_one_sentence_with_their_number() -> None:
     runs = ended(), Run(run_id=OTHER, jobs={"b": "b-1-a1"})
     summary = found([job(), job("c-1-a1")], *runs).summary()
-    assert summary.startswith("2 jobs have no run and 1 run waits for a job that is gone; the tick's log names them")
+    assert summary.startswith(
+        "2 cluster jobs have no run and 1 run waits for a cluster job that is gone; the tick's log names them"
+    )
     assert "the first is: Job 'a-1-a1' of step 'a'" in summary
 
 
@@ -141,7 +143,9 @@ def test_a_job_that_waits_long_for_its_machine_is_starved() -> None:
         "Job 'a-1-a1' of step 'a' has waited 1.0 h for a machine. It keeps waiting; `marin cluster jobs` lists what "
         "runs before it."
     )
-    assert findings.summary().startswith("1 job has no run and 1 job waits too long for a machine; the tick's log")
+    assert findings.summary().startswith(
+        "1 cluster job has no run and 1 cluster job waits too long for a machine; the tick's log"
+    )
     running = [job("a-1-a1")]
     assert compare(running, runs, NOW_S + 3500, 3600).starved == ()
 

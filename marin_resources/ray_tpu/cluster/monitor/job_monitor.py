@@ -129,9 +129,9 @@ class JobMonitor:
     async def _why_missing(self, missing: int) -> str | None:
         """Why the head does not know the job; None if it may still load it."""
         if (await self.retry.call(self.api.version)).session != self.handle.note.session:
-            return f"the head of {self.handle.address} came back without job {self.handle.job}"
+            return f"the head of {self.handle.address} came back without the cluster job {self.handle.job}"
         if missing >= MAX_MISSING_POLLS:
-            return f"job {self.handle.job} was deleted from {self.handle.address}"
+            return f"cluster job {self.handle.job} was deleted from {self.handle.address}"
         return None
 
     async def _lost(self, reason: str) -> Outcome:
@@ -145,7 +145,8 @@ class JobMonitor:
         """Stop the job. Ray cannot stop a pending job; because of the note, it exits as soon as it begins."""
         limit_s = self.start_watch.start_timeout_s
         error = (
-            f"its job {self.handle.job} did not begin within {limit_s:g} s, as no node has what it asks for: {short}"
+            f"its cluster job {self.handle.job} did not begin within {limit_s:g} s, as no node has what it asks for: "
+            f"{short}"
         )
         await asyncio.to_thread(job_notes.add_stop, self.handle.note_path, "its start timeout", error)
         await self.retry.call(lambda: self.api.stop(self.handle.job))

@@ -48,7 +48,7 @@ def outcome_of(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
         return note.outcome
     if note.stop is not None:
         return stopped_outcome(note)
-    job = f"its job {info.submission_id}"
+    job = f"its cluster job {info.submission_id}"
     if info.status is JobStatus.STOPPED:
         return Outcome(end=End.FAILED, error=f"{job} was stopped through Ray, not by a Marin command")
     if info.status is JobStatus.SUCCEEDED and note.ended is not None:
@@ -76,12 +76,12 @@ def stopped_outcome(note: JobNote) -> Outcome:
     assert note.stop is not None
     by, reason = note.stop["by"], note.stop["reason"]
     end = End.LOST if by.startswith(STOPPED_BY_RUN) else End.FAILED
-    return Outcome(end=end, error=f"its job {note.submission_id} was stopped by {by}: {reason}")
+    return Outcome(end=end, error=f"its cluster job {note.submission_id} was stopped by {by}: {reason}")
 
 
 def _outcome_of_exit_code(note: JobNote, info: JobInfo, output_path: str) -> Outcome:
     """LOST if the worker began the attempt, so it is retried; FAILED if it never did, as it would fail again."""
-    sentence = f"its job {info.submission_id} ended with code {info.exit_code}"
+    sentence = f"its cluster job {info.submission_id} ended with code {info.exit_code}"
     if has_begun(output_path, note.attempt):
         crash = _crash(f"exit code {info.exit_code}", output_path, note.attempt) if info.exit_code != 1 else ""
         return Outcome(end=End.LOST, error=f"{sentence} without reporting an outcome", crash=crash)

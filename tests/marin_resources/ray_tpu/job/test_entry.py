@@ -92,7 +92,10 @@ def test_a_job_whose_note_is_closed_claims_nothing(why: str, disk_prefix: str, t
             lambda: add_stop(job.path, "ann", "the run was terminated."),
             "stopped by ann: the run was terminated",
         ),
-        "ended": (lambda: add_ended(job.path, "was never submitted"), "attempt 1 was abandoned, as its job was never"),
+        "ended": (
+            lambda: add_ended(job.path, "was never submitted"),
+            "attempt 1 was abandoned, as its cluster job was never",
+        ),
         "outcome": (
             lambda: add_outcome(job.path, Outcome(end=End.FAILED)),
             "attempt 1 has ended already, as 'failed'",

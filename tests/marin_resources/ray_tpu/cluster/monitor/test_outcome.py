@@ -96,4 +96,4 @@ def test_a_job_that_died_of_its_own_fault_after_its_step_began_has_crashed(job: 
 @pytest.mark.parametrize("code", [-9, 137])
 def test_a_job_that_is_killed_is_lost(job: Job, code: int) -> None:
     outcome = ended(job, info(exit_code=code))
-    assert (outcome.end, outcome.error) == (End.LOST, "the process of its job the-job was killed by signal 9")
+    assert (outcome.end, outcome.error) == (End.LOST, "the process of its cluster job the-job was killed by signal 9")
