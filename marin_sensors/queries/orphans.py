@@ -226,8 +226,10 @@ def _waiting(run: Run, step: str, submission_id: str) -> Finding:
         run_id=run.run_id,
         submission_id=submission_id,
         sentence=(
-            f"Run {_short(run.run_id)} waits for cluster job {submission_id!r} of step {step!r}, which the cluster does "
-            f"not know: if the run does not submit it again by itself, terminate it and materialize {step!r} again."
+            f"Run {_short(run.run_id)} waits for cluster job {submission_id!r} of step {step!r}, which the "
+            "cluster does "
+            "not know: if the run does not submit it again by itself, terminate it and materialize "
+            f"{step!r} again."
         ),
     )
 

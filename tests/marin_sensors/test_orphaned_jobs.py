@@ -104,7 +104,7 @@ def test_an_orphan_is_reported_on_the_sensors_page_and_once_in_the_log_of_its_ru
     run_id = a_run(instance, DagsterRunStatus.FAILURE)
     job = submit(run_id)
     tick = Tick(instance)
-    assert f"Job '{job}' of step 'a' is still running, and its run {run_id[:8]} has ended" in tick.says
+    assert f"Cluster job '{job}' of step 'a' is still running, and its run {run_id[:8]} has ended" in tick.says
     assert engine_events(instance, run_id) == [tick.says]
     assert Tick(instance, tick).says == tick.says
     assert len(engine_events(instance, run_id)) == 1
@@ -160,7 +160,10 @@ def test_a_run_that_waits_for_a_job_that_the_cluster_has_not_is_reported_once_in
     run_id = a_run(instance, DagsterRunStatus.STARTED)
     RunJobs(instance, run_id).set("a", "a-1-lost-a1")
     tick = Tick(instance)
-    assert f"Run {run_id[:8]} waits for job 'a-1-lost-a1' of step 'a', which the cluster does not know" in tick.says
+    assert (
+        f"Run {run_id[:8]} waits for cluster job 'a-1-lost-a1' of step 'a', which the cluster does not know"
+        in tick.says
+    )
     Tick(instance, tick)
     assert engine_events(instance, run_id) == [tick.says]
 

@@ -45,7 +45,8 @@ def test_a_job_whose_run_waits_for_it_is_well() -> None:
 def test_a_job_whose_run_has_ended_is_an_orphan_with_a_way_out() -> None:
     [orphan] = found([job()], ended()).orphans
     assert orphan.sentence == (
-        "Job 'a-1-a1' of step 'a' is still running, and its run 1234abcd has ended: materialize 'a' again to attach, "
+        "Cluster job 'a-1-a1' of step 'a' is still running, and its run 1234abcd has ended: materialize 'a' again to "
+        "attach, "
         "or stop it with `marin cluster stop-job a-1-a1`."
     )
 
@@ -54,7 +55,8 @@ def test_a_job_of_small_steps_whose_run_has_ended_is_an_orphan_too() -> None:
     batch_job = job("small-steps-1", **{"marin/step": "small steps", "marin/carrier": "/outputs/.marin/carriers/x"})
     [orphan] = found([batch_job], ended()).orphans
     assert orphan.sentence == (
-        "Job 'small-steps-1' of small steps is still running, and its run 1234abcd has ended: materialize these "
+        "Cluster job 'small-steps-1' of small steps is still running, and its run 1234abcd has ended: "
+        "materialize these "
         "(`marin cluster jobs` lists them) again to attach, or stop it with `marin cluster stop-job small-steps-1`."
     )
     assert found([batch_job], Run(run_id=RUN)).orphans == ()
@@ -105,7 +107,8 @@ def test_what_else_runs_on_the_cluster_is_nobodys_business() -> None:
 def test_a_run_that_waits_for_what_is_not_there_is_reported_with_a_way_out() -> None:
     [waiting] = found([], Run(run_id=RUN, jobs={"a": "a-1-a1"})).waiting
     assert waiting.sentence == (
-        "Run 1234abcd waits for job 'a-1-a1' of step 'a', which the cluster does not know: if the run does not submit "
+        "Run 1234abcd waits for cluster job 'a-1-a1' of step 'a', which the cluster does not know: if the "
+        "run does not submit "
         "it again by itself, terminate it and materialize 'a' again."
     )
 
@@ -130,7 +133,7 @@ def test_many_findings_are_one_sentence_with_their_number() -> None:
     assert summary.startswith(
         "2 cluster jobs have no run and 1 run waits for a cluster job that is gone; the tick's log names them"
     )
-    assert "the first is: Job 'a-1-a1' of step 'a'" in summary
+    assert "the first is: Cluster job 'a-1-a1' of step 'a'" in summary
 
 
 def test_a_job_that_waits_long_for_its_machine_is_starved() -> None:
@@ -140,7 +143,8 @@ def test_a_job_that_waits_long_for_its_machine_is_starved() -> None:
     findings = compare(jobs, runs, NOW_S + 3500, 3600)
     [starved] = findings.starved
     assert starved.sentence == (
-        "Job 'a-1-a1' of step 'a' has waited 1.0 h for a machine. It keeps waiting; `marin cluster jobs` lists what "
+        "Cluster job 'a-1-a1' of step 'a' has waited 1.0 h for a machine. It keeps waiting; `marin cluster "
+        "jobs` lists what "
         "runs before it."
     )
     assert findings.summary().startswith(
@@ -156,7 +160,8 @@ def test_a_job_that_follows_a_lost_one_says_so() -> None:
     findings = found([job(status=JobStatus.FAILED), second], run)
     [preempted] = findings.preempted
     assert preempted.sentence == (
-        "Job 'a-1-a1' of step 'a' has lost its worker, as on a machine that is preempted. Job 'a-1-a2' continues, as "
+        "Cluster job 'a-1-a1' of step 'a' has lost its worker, as on a machine that is preempted. Cluster "
+        "job 'a-1-a2' continues, as "
         "attempt 2."
     )
     assert findings.summary() == preempted.sentence
