@@ -9,6 +9,7 @@ Dagster's API.
 
 from __future__ import annotations
 
+import base64
 import os
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -33,10 +34,20 @@ TYPES = {
 HEADERS = {"Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
 
+COLUMN_PX = 440
+"""The width of a plot in place. Dagster cuts an image at the end of its column: 450 to 530 px on a screen of 1440 px."""
+
+
 def address_of(path: str) -> str | None:
     """The address of a file on the server, relative to it. None for a file that is not served."""
     below = _below(path, default_prefix())
     return f"{ROUTE}/{quote(below)}" if below is not None and os.path.splitext(path)[1] in TYPES else None
+
+
+def address_in_place(path: str) -> str | None:
+    """The address of a plot that fits Dagster's column of values. None for a file that is not served."""
+    address = address_of(path)
+    return f"{address}?width={COLUMN_PX}" if address and path.endswith(".png") else address
 
 
 def route() -> Route:
@@ -47,7 +58,7 @@ def route() -> Route:
 
 
 def _respond(request: Request) -> Response:
-    from starlette.responses import FileResponse, PlainTextResponse
+    from starlette.responses import FileResponse, PlainTextResponse, Response
 
     prefix = default_prefix()
     asked = request.path_params["path"]
@@ -56,7 +67,26 @@ def _respond(request: Request) -> Response:
     if kind is None or _below(path, os.path.realpath(prefix)) is None or not os.path.isfile(path):
         sentence = f"There is no page, plot or text {asked!r} below this server's prefix, {prefix}."
         return PlainTextResponse(sentence, status_code=404, headers=HEADERS)
+    in_place = kind == TYPES[".png"] and request.query_params.get("width") == str(COLUMN_PX)
+    if in_place and (scaled := _scaled(path)) is not None:
+        return Response(scaled, media_type=TYPES[".svg"], headers=HEADERS)
     return FileResponse(path, media_type=kind, headers=HEADERS)
+
+
+def _scaled(path: str) -> str | None:
+    """A PNG that is wider than the column, as an SVG that has it and is as wide as the column. None for any other."""
+    with open(path, "rb") as file:
+        content = file.read()
+    if not content.startswith(b"\x89PNG\r\n\x1a\n") or len(content) < 24:
+        return None
+    width, height = (int.from_bytes(content[start : start + 4], "big") for start in (16, 20))  # PNG, 11.2.1 IHDR
+    if width <= COLUMN_PX:
+        return None
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{COLUMN_PX}" height="{round(height * COLUMN_PX / width)}" '
+        f'viewBox="0 0 {width} {height}"><image width="{width}" height="{height}" '
+        f'href="data:image/png;base64,{base64.b64encode(content).decode()}"/></svg>'
+    )
 
 
 def _below(path: str, prefix: str) -> str | None:

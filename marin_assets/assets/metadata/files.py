@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from marin_resources.dagster_fixes.output_pages import address_of
+from marin_resources.dagster_fixes.output_pages import address_in_place, address_of
 from marin_resources.orchestrator.links import link_to
 from marin_resources.storage.files import exists, read_bytes, size_of
 from marin_resources.storage.paths import join
@@ -51,7 +51,7 @@ def _inline(path: str) -> dg.MetadataValue:
     """The image in place if the UI's server has it. Dagster shows Markdown that has the image itself behind a click."""
     address = address_of(path)
     if address is not None:
-        return dg.MetadataValue.md(f"[![{path.rsplit('/', 1)[-1]}]({address})]({address})")
+        return dg.MetadataValue.md(f"[![{path.rsplit('/', 1)[-1]}]({address_in_place(path)})]({address})")
     if size_of(path) > MAX_PLOT_BYTES:
         return dg.MetadataValue.path(path)
     kind = "svg+xml" if path.endswith(".svg") else "png"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from dagster._core.workspace.load_target import EmptyWorkspaceTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.webserver import DagsterWebserver
 
-from marin_resources.dagster_fixes.output_pages import address_of
+from marin_resources.dagster_fixes.output_pages import COLUMN_PX, address_in_place, address_of
 from marin_resources.dagster_fixes.webserver import serve_outputs
 from marin_resources.orchestrator.links import link_to
 
@@ -67,6 +68,26 @@ def test_a_plot_and_a_text_have_their_types(prefix: Path, server: str, name: str
     (prefix / "report" / name).write_bytes(b"some bytes")
     response = requests.get(f"{server}{address_of(str(prefix / 'report' / name))}")
     assert (response.content, response.headers["content-type"]) == (b"some bytes", kind)
+
+
+def test_a_plot_in_place_is_as_wide_as_its_column_and_whole(prefix: Path, server: str) -> None:
+    import matplotlib.figure
+
+    wide, narrow = prefix / "report/wide.png", prefix / "report/narrow.png"
+    matplotlib.figure.Figure(figsize=(11, 4), dpi=100).savefig(wide)
+    matplotlib.figure.Figure(figsize=(4, 4), dpi=100).savefig(narrow)
+    response = requests.get(f"{server}{address_in_place(str(wide))}")
+    assert response.headers["content-type"] == "image/svg+xml"
+    assert response.headers["content-security-policy"] == "sandbox"
+    assert f'width="{COLUMN_PX}" height="160" viewBox="0 0 1100 400"' in response.text
+    assert base64.b64encode(wide.read_bytes()).decode() in response.text
+    assert requests.get(f"{server}{address_in_place(str(narrow))}").content == narrow.read_bytes()
+
+
+def test_what_is_no_plot_is_served_as_it_is(prefix: Path, server: str) -> None:
+    damaged = prefix / "report/damaged.png"
+    damaged.write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert requests.get(f"{server}{address_in_place(str(damaged))}").content == damaged.read_bytes()
 
 
 @pytest.mark.parametrize(
