@@ -35,7 +35,7 @@ HEADERS = {"Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosn
 
 
 COLUMN_PX = 440
-"""The width of a plot in place. Dagster cuts an image at the end of its column: 450 to 530 px on a screen of 1440 px."""
+"""The width of a plot in place. Dagster cuts an image at the end of its column: 450 to 530 px at 1440 px."""
 
 
 def address_of(path: str) -> str | None:
