@@ -19,13 +19,11 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from marin_resources.types.errors import MarinError
-
 log = logging.getLogger("torch_server")
 
 
-class Refused(MarinError, ValueError):
-    """A request cannot be served. The message is the reason."""
+class Refused(ValueError):
+    """A request cannot be served. The message is the reason, and the body of the answer."""
 
 
 class Job:
