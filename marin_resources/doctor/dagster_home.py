@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from marin_resources.configuration.settings import dagster_home, ensure_dagster_home
 from marin_resources.doctor.dagster_yaml import mistakes_in, sentence_of
 from marin_resources.doctor.finding import Finding, ok, warning, wrong
 from marin_resources.doctor.folders import why_unusable
-from marin_resources.instance.revisions import revisions_of
-from marin_resources.instance.sqlite import DATABASES, damage_of
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 
 if TYPE_CHECKING:
     import dagster as dg
 
 SUBJECT = "dagster"
+DATABASES = ("history/runs/index.db", "history/runs.db", "schedules/schedules.db")
 PARTS = ("run_launcher", "run_coordinator", "compute_log_manager", "scheduler")
 NEEDED_BYTES = 2 * 10**6
 """SQLite needs room for a journal with each write."""
@@ -59,9 +61,19 @@ def _damaged_databases(home: str) -> Iterator[Finding]:
         if path.exists() and (why := damage_of(path)):
             yield wrong(
                 SUBJECT,
-                f"The database '{path}' is damaged ({why}). Restore a back-up: marin instance restore FILE --replace; "
-                "or move it away, and let `marin sync` show the complete outputs again.",
+                f"The database '{path}' is damaged ({why}). Put your back-up of it in its place, or "
+                "move it away, and let `marin sync` show the complete outputs again.",
             )
+
+
+def damage_of(path: Path) -> str:
+    """The damage that SQLite's quick check finds; empty if the database is sound."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+            answer = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if answer == "ok" else answer
 
 
 def _of_instance(home: str) -> Iterator[Finding]:
@@ -98,14 +110,28 @@ def _that_cannot_be_loaded(instance: dg.DagsterInstance, home: str) -> Iterator[
 
 
 def _old_tables(instance: dg.DagsterInstance) -> Iterator[Finding]:
-    for revision in revisions_of(instance):
-        tables = f"The tables of {revision.what} are those of"
-        if not revision.is_known:
-            newer = f"a newer release of Dagster (revision {revision.found}). Install that release."
-            yield wrong(SUBJECT, f"{tables} {newer}")
-        elif not revision.is_newest:
-            older = f"an older release of Dagster (revision {revision.found}). Stop it, and run: marin instance upgrade"
-            yield wrong(SUBJECT, f"{tables} {older}")
+    storages = {"runs": instance.run_storage, "events": instance.event_log_storage, "ticks": instance.schedule_storage}
+    for database, storage in storages.items():
+        current, newest = (storage.alembic_version() if storage is not None else None) or (None, None)
+        if current == newest:
+            continue
+        if current in _known_revisions():
+            do = "an older release of Dagster (revision {}). Stop it, back it up, and run: dagster instance migrate"
+        else:
+            do = "a newer release of Dagster (revision {}). Install that release."
+        yield wrong(SUBJECT, f"The tables of {database} are those of {do.format(current)}")
+
+
+def _known_revisions() -> set[str]:
+    """All revisions that the installed Dagster has ever had. A newer release knows more."""
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    from marin_resources.dagster_fixes.databases import MIGRATIONS
+
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
+    return {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
 
 
 def _slow_or_unsafe(instance: dg.DagsterInstance, home: str) -> Iterator[Finding]:
