@@ -24,7 +24,6 @@ from marin_assets.defaults.datashop import Datashop, default_datashop
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
     default_eval,
-    default_loss_comparison,
     default_perplexity,
 )
 from marin_assets.defaults.generation import default_generation
@@ -54,7 +53,6 @@ __all__ = [
     "default_dpo",
     "default_eval",
     "default_generation",
-    "default_loss_comparison",
     "default_model_comparison",
     "default_perplexity",
     "default_python_text",

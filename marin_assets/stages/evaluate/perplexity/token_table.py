@@ -7,14 +7,13 @@ nats                    list of float32: the loss of each token
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from marin_resources.storage.files import open_atomic, open_to_read
+from marin_resources.storage.files import open_atomic
 
 ROWS_OF_A_GROUP = 512
-ROWS_READ = 64
 
 
 def write_tokens(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -35,12 +34,3 @@ def write_tokens(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
-
-
-def read_tokens(path: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table, in order."""
-    import pyarrow.parquet as pq
-
-    with open_to_read(path) as raw:
-        for batch in pq.ParquetFile(raw).iter_batches(batch_size=ROWS_READ, use_threads=False):
-            yield from batch.to_pylist()
