@@ -27,8 +27,7 @@ from marin_assets.defaults.evaluation import (
     default_perplexity,
 )
 from marin_assets.defaults.generation import default_generation
-from marin_assets.defaults.hub import default_download_hf
-from marin_assets.defaults.publish import default_upload
+from marin_assets.defaults.hub import default_download_hf, default_upload
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid

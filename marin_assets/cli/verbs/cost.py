@@ -8,13 +8,16 @@ the clusters' catalogue. What is not recorded, or has no price, is said and is i
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shlex
+from collections.abc import Sequence
+from typing import Any
 
 from marin_assets.cli.materialization_options import Named, add_materialization, named
 from marin_assets.inspection.cost.lineage import costs_again, costs_of
-from marin_assets.inspection.cost.lines import lines_of
-from marin_assets.inspection.cost.to_json import to_json
+from marin_assets.inspection.cost.lines import gaps, lines_of
+from marin_assets.inspection.cost.sums import OutputCost, total_of, unknown_prices
 from marin_assets.inspection.explain.materializations import Materialization
 from marin_assets.run.options import prefix_of
 from marin_assets.run.output import print_line
@@ -56,3 +59,32 @@ def _today(step: Named, this: Materialization, plan: str) -> str:
     if this.complete and not this.removed:
         return "Today it costs nothing: it is complete, and a run reuses it."
     return f"Its output is not there: `{plan}` says what of it a run computes today, and what it reuses."
+
+
+def to_json(made: Sequence[OutputCost], again: Sequence[OutputCost]) -> dict[str, Any]:
+    return {
+        "to_make": _totals(made),
+        "to_make_again": _totals(again),
+        "not_known": list(gaps(made)),
+        "outputs": [
+            {**_output(output), "again": {**dataclasses.asdict(other.cost), "dollars": other.dollars}}
+            for output, other in zip(made, again, strict=True)
+        ],
+    }
+
+
+def _totals(costs: Sequence[OutputCost]) -> dict[str, Any]:
+    totals = {name: vars(total) for name, total in total_of(costs).items()}
+    return {**totals, "unpriced": dict(unknown_prices(costs))}
+
+
+def _output(output: OutputCost) -> dict[str, Any]:
+    return {
+        "step": output.label,
+        "path": output.path,
+        "recorded": output.recorded,
+        **dataclasses.asdict(output.cost),
+        "transferred_bytes": output.transferred_bytes,
+        "dollars": output.dollars,
+        "unpriced": output.bill.unknown or None,
+    }

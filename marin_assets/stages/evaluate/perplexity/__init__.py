@@ -2,7 +2,6 @@
 
 layouts               rows of known sets as texts with a domain
 token_losses          the loss of every token of a text, in nats
-token_table           the tables of them, as parquet
 sums                  sums over texts: bits per byte, perplexity, and their errors
 measure_perplexity    the stage: sets and a model to numbers, and to tables of tokens
 """
