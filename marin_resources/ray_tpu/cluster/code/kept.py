@@ -1,4 +1,4 @@
-"""`<prefix>/.marin/code/<package>.zip`: the packages that jobs were given, so that a job can be submitted again.
+"""`<prefix>/.marin/code/<package>.zip`: the packages that jobs were given, for who wants to read the code of an output.
 
 A cluster keeps a package in the memory of its head, and loses it with the head. The name has the digest of the content.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from marin_resources.ray_tpu.cluster.code.package import Package
-from marin_resources.storage.files import exists, read_bytes, write_bytes
+from marin_resources.storage.files import exists, write_bytes
 from marin_resources.storage.paths import join
 
 FOLDER = ".marin/code"
@@ -21,14 +21,6 @@ def keep(prefix: str, package: Package) -> None:
     if not _is_kept(path):
         write_bytes(path, package.data)
         _is_kept.cache_clear()
-
-
-def read_kept(prefix: str, uri: str) -> bytes | None:
-    """The content of a package, by its URI; None if it is not kept below this prefix."""
-    try:
-        return read_bytes(_path(prefix, uri))
-    except FileNotFoundError:
-        return None
 
 
 def _path(prefix: str, uri: str) -> str:
