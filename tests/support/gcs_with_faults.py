@@ -16,11 +16,12 @@ import sys
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from aiohttp import web
 from fake_gcs.call import Answer, Call
 from fake_gcs.checksums import checksums_of
-from fake_gcs.refusals import RefusalError, unavailable
+from fake_gcs.refusals import RefusalError
 from fake_gcs.routes import Api, place_of
 from fake_gcs.server import Server
 from fake_gcs.uploads import multipart_of
@@ -161,7 +162,7 @@ class ServerWithFaults(Server):
 
     async def _subject(self, call: Call) -> tuple[str, str]:
         """The bucket that a request is about, and its address with the object's name, which may be in the body."""
-        subject = call.readable_target()
+        subject = unquote(call.target)
         try:
             kind, _, names = place_of(call)
             bucket = names[0] if names else ""
@@ -183,7 +184,17 @@ async def _strike(fault: Fault) -> None:
     if fault.drop:
         raise DroppedError
     if fault.status is not None:
-        raise unavailable(fault.status)
+        raise _refusal(fault.status)
+
+
+def _refusal(status: int) -> RefusalError:
+    """The answer of a fault on purpose."""
+    if status == 429:
+        return RefusalError(429, "rateLimitExceeded", "The object exceeded the rate limit for object mutations.")
+    if status == 403:
+        message = "the-account does not have storage.objects.create access to the Google Cloud Storage object."
+        return RefusalError(403, "forbidden", message)
+    return RefusalError(status, "backendError", "We encountered an internal error. Please try again.")
 
 
 async def _serve(bound: socket.socket) -> None:

@@ -14,8 +14,7 @@ from tokenizer_settings import with_settings, with_token
 from marin_assets.documents import Document, write_documents, write_rows
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.stages.evaluate.perplexity.dataset_formats import LAYOUTS, TextError, read_texts
-from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
-from marin_assets.stages.evaluate.perplexity.sums import Sums
+from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, Sums, measure_perplexity
 from marin_assets.stages.evaluate.perplexity.token_losses import spans_of
 from marin_assets.stages.tokenize.cache import read_documents_of
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
