@@ -8,7 +8,8 @@ snapshots      the partitions that a snapshot lists
 at work        what attempts read that hold their lease
 damage         what was complete before an output whose record cannot be read: it may be made from it, adopt or list it
 
-Each run writes its own over the earlier one of the same steps. Marin writes them too.
+An experiment is a file `experiments/*.json` below the prefix: each run writes its own over the earlier one of the same
+steps. Marin writes them too.
 """
 
 from __future__ import annotations

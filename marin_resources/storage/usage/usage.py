@@ -1,7 +1,5 @@
 """The usage in a time: device hours of the attempts that held devices in it, and bytes from other regions.
 
-In:  the entry of an attempt.   Out: spans of time, each with a number of devices.
-
 An attempt on slices holds devices while one of its tries runs, and nothing while it waits for other hosts. A try on
 more slices holds more. Any other attempt holds its devices from its start to its end. One that is under way holds them
 until now, in a bucket until the last renewal of its lease. One whose worker has died held them until its last sign: the

@@ -2,6 +2,5 @@
 
 layouts               rows of known sets as texts with a domain
 token_losses          the loss of every token of a text, in nats
-sums                  sums over texts: bits per byte, perplexity, and their errors
-measure_perplexity    the stage: sets and a model to numbers, and to tables of tokens
+measure_perplexity    the stage: sets and a model to numbers with their errors, and to tables of tokens
 """

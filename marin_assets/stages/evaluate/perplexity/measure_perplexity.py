@@ -8,6 +8,8 @@ Out: `perplexity.json`, the numbers of each set and of each of its domains; `plo
 
 An attempt that resumes does not score finished files again: those with their sums.
 
+The columns of a table of tokens:
+
 id, domain, text        strings
 token_ids, ends         lists of int32: of each token its id, and where it ends in the text, in characters
 nats                    list of float32: the loss of each token

@@ -2,8 +2,8 @@
 
 In:  paths of token caches and of a tokenizer folder.   Out: an InputError if they do not match.
 
-The rows decide: some are decoded and encoded again, and most must come out as they are. Another tokenizer would give
-other tokens.
+The ledger of a cache that Levanter or Marin has written has no digest of its tokenizer. Its rows decide: some are
+decoded and encoded again, and most must come out as they are. Another tokenizer would give other tokens.
 """
 
 from __future__ import annotations
