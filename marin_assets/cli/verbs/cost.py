@@ -1,8 +1,8 @@
 """Print what an output has cost with all that it was made from, each shared ancestor once.
 
 The sums are over the records: attempts that failed are in them. Prices are today's: MARIN_DEVICE_PRICES, and
-`chip_dollars` and `cpu_dollars` of the clusters' catalogue. What is not recorded, or has no price, is counted and is in no
-sum. It computes nothing; `marin plan` reports what a run would cost.
+`chip_dollars` and `cpu_dollars` of the clusters' catalogue. What is not recorded, or has no price, is counted and is in
+no sum. It computes nothing; `marin plan` reports what a run would cost.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OutputCost:
     """One output of a lineage."""
 
     step: str
-    """Its name, with the key of a partition; the path below the prefix of one without a record."""
+    """Name, with the key of a partition; the path below the prefix of one without a record."""
     path: str
     cost: RecordCost
     bill: CostEstimate

@@ -1,8 +1,8 @@
 """Restart the head of a cluster, and its workers without a TPU: `marin cluster restart us-central2 --yes`.
 
-Slices stay: their hosts join the new head. Its jobs end. A run that waits for a step submits it again, and the step resumes
-its checkpoint or its finished shards, as another attempt; a command of `marin cluster submit` is submitted again by hand.
-`local` is the cluster of this machine.
+Slices stay: their hosts join the new head. Its jobs end. A run that waits for a step submits it again, and the step
+resumes its checkpoint or its finished shards, as another attempt; a command of `marin cluster submit` is submitted
+again by hand. `local` is the cluster of this machine.
 """
 
 from __future__ import annotations
