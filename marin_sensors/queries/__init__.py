@@ -1,3 +1,3 @@
-"""Queries of sensors: jobs of the cluster, materialized versions.
+"""Queries of sensors: jobs of the cluster, revisions of external datasets, spending, materialized versions.
 
 May import marin_resources and Dagster."""

@@ -12,6 +12,7 @@ from partition_steps import part
 from running import definitions_of
 
 from marin_assets.step.partitions.sets import dynamic, static
+from marin_sensors.dataset_revision import dataset_revision
 from marin_sensors.new_checkpoints import new_checkpoints
 from marin_sensors.new_raw_data import new_raw_data
 from marin_sensors.nightly_backfill import nightly_backfill
@@ -19,6 +20,7 @@ from marin_sensors.nightly_backfill import nightly_backfill
 SENSORS: list[Callable[[list[str]], dg.SensorDefinition]] = [
     lambda assets: new_raw_data("watch", "/x/{drop}/*", partitions="drops", assets=assets),
     lambda assets: new_checkpoints("watch", "parts/plain", partitions="drops", assets=assets),
+    lambda assets: dataset_revision("watch", "hf://datasets/c4", partitions="drops", assets=assets),
 ]
 MISTAKES = [
     (["parts/drosp"], "is not in the code location. Did you mean 'parts/drops'?"),
