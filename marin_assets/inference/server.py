@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -44,6 +45,8 @@ OUT_OF_MEMORY = re.compile(
 """In the lines that a server printed: an error, not the source in its traceback, nor the quota of a bucket."""
 PORT_TAKEN = re.compile(r"address already in use", re.I)
 SHOWN_LINES = 15
+TORCH_SERVER = Path(__file__).parent / "torch_server.py"
+"""A script: the Python of that engine lacks this project."""
 
 log = logging.getLogger(__name__)
 
@@ -222,8 +225,8 @@ def command_of(engine: Engine, python: str, model_folder: str, name: str, port: 
     length = ["--max-model-len", str(engine.max_length)] if engine.max_length else []
     if engine.kind == "jax":
         return [python, "-m", "marin_assets.inference.jax_server", *where, *length, *engine.options]
-    program = "vllm.entrypoints.openai.api_server"
-    return [python, "-m", program, *where, "--dtype", engine.dtype, *length, *engine.options]
+    program = [str(TORCH_SERVER)] if engine.kind == "torch" else ["-m", "vllm.entrypoints.openai.api_server"]
+    return [python, *program, *where, "--dtype", engine.dtype, *length, *engine.options]
 
 
 def environment_of(engine: Engine) -> dict[str, str]:

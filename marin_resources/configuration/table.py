@@ -242,11 +242,14 @@ SETTINGS = (
         kind=Kind.PATH,
         default="~/.cache/marin/packages",
     ),
-    Setting(
-        name="MARIN_VLLM_PYTHON",
-        meaning="the Python of the environment with vLLM",
-        kind=Kind.PATH,
-        default=".venv-vllm in the checkout",
+    *(
+        Setting(
+            name=f"MARIN_{engine.upper()}_PYTHON",
+            meaning=f"the Python of the environment with {name}",
+            kind=Kind.PATH,
+            default=f".venv-{engine} in the checkout",
+        )
+        for engine, name in (("torch", "torch"), ("vllm", "vLLM"))
     ),
     Setting(
         name="RAY_AUTH_MODE",

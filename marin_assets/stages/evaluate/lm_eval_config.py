@@ -58,7 +58,7 @@ class LmEvalConfig:
     mirror_path: str | None = None
     """A folder with the data of lm-eval's own tasks (`hub_mirror.py`), in place of the hub."""
     engine: Engine | None = None
-    """Engine that computes: our JAX model in this process if None; `inference/engine.py` has vLLM."""
+    """Engine that computes: our JAX model in this process if None; `inference/engine.py` has torch and vLLM."""
     options: HarnessOptions | None = None
     """Options of lm-eval; its defaults if None."""
     save_every_s: float | None = None

@@ -183,8 +183,8 @@ def test_a_server_that_keeps_dying_is_told_with_the_reason(
         "echo torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB >&2\nexit 1\n"
     )
     python.chmod(0o755)
-    monkeypatch.setenv("MARIN_VLLM_PYTHON", str(python))
-    with pytest.raises(EngineError) as failed, ModelServer(replace(ENGINE, kind="vllm"), model_path):
+    monkeypatch.setenv("MARIN_TORCH_PYTHON", str(python))
+    with pytest.raises(EngineError) as failed, ModelServer(replace(ENGINE, kind="torch"), model_path):
         pass
     assert "did not start: it ran out of memory. Lower --max-model-len" in str(failed.value)
     assert "CUDA out of memory. Tried to allocate 2.00 GiB" in str(failed.value)
@@ -222,10 +222,10 @@ def test_an_engine_that_is_not_there_is_told_with_what_makes_it(
 @pytest.mark.parametrize(
     ("engine", "sentence"),
     [
-        ("vllm", "The engine is 'vllm', expected None, JAX, VLLM or another Engine. Pass one of them."),
+        ("vllm", "The engine is 'vllm', expected None, TORCH, VLLM or another Engine. Pass one of them."),
         (
             replace(ENGINE, kind="vlm"),
-            "The engine is of the kind 'vlm', expected one of 'jax', 'vllm'. Did you mean 'vllm'?",
+            "The engine is of the kind 'vlm', expected one of 'jax', 'torch', 'vllm'. Did you mean 'vllm'?",
         ),
     ],
 )

@@ -66,6 +66,7 @@ SAMPLES: dict[str, tuple[str, str, str]] = {
     "MARIN_SECRET_MANAGER_URL": ('"http://127.0.0.1:1"', "http://127.0.0.1:1", "127.0.0.1"),
     "MARIN_FAKE_TPU": ("true", "1", ""),
     "MARIN_PACKAGES_DIR": ('"/tmp/packages"', "/tmp/packages", ""),
+    "MARIN_TORCH_PYTHON": ('"/opt/torch/bin/python"', "/opt/torch/bin/python", ""),
     "MARIN_VLLM_PYTHON": ('"/opt/vllm/bin/python"', "/opt/vllm/bin/python", ""),
     "RAY_AUTH_MODE": ('"token"', "token", "yes"),
     "RAY_AUTH_TOKEN_PATH": ('"/etc/token"', "/etc/token", ""),

@@ -326,7 +326,7 @@ def a_file_of_packages(machine: Machine) -> None:
 
 
 def a_python_that_is_none(machine: Machine) -> None:
-    machine.env("MARIN_VLLM_PYTHON", "/no/bin/python")
+    machine.env("MARIN_TORCH_PYTHON", "/no/bin/python")
 
 
 def a_team(machine: Machine, url: str) -> None:
@@ -406,7 +406,7 @@ MISTAKES = {
     an_endpoint_that_is_away: ("prefix", "AWS_ENDPOINT_URL is 'http://127.0.0.1:1', which cannot be connected to ("),
     no_folder_of_secrets: ("variables", "MARIN_SECRETS_DIR is '/no/secrets', which is no folder."),
     a_file_of_packages: ("variables", "packages' is a file. Choose another folder, or unset it."),
-    a_python_that_is_none: ("variables", "MARIN_VLLM_PYTHON is '/no/bin/python', which is no program."),
+    a_python_that_is_none: ("variables", "MARIN_TORCH_PYTHON is '/no/bin/python', which is no program."),
     a_home_that_cannot_be_made: ("dagster", "'/proc/1' cannot be written by this user. Set it to a folder of yours."),
     no_address_of_the_database: ("dagster", "reads the variable MARIN_POSTGRES_URL, which is not set. Set it"),
     a_database_that_is_down: ("dagster", "Start the server, or correct host and port in MARIN_POSTGRES_URL."),

@@ -1,6 +1,6 @@
 """One evaluation on each engine, and by lm-eval's own command: the same scores.
 
-vLLM has an environment of its own. `make test-vllm` makes it, and runs these tests.
+torch and vLLM have environments of their own. `make test-vllm` makes them, and runs these tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from random_llama import write_llama
 
-from marin_assets.inference.engine import JAX, VLLM, Engine, EngineError, check_engine, python_of
+from marin_assets.inference.engine import JAX, TORCH, VLLM, Engine, EngineError, check_engine, python_of
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.scores import TEXTS
@@ -30,6 +30,7 @@ TOLERANCE = 2e-4
 """Nats of a log-likelihood, relative: float32, summed in another order."""
 ENGINES = {
     "jax": JAX,
+    "torch": TORCH,
     "vllm": replace(VLLM, options=("--enforce-eager", "--max-num-seqs", "16"), max_length=WINDOW),
 }
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
@@ -138,11 +139,11 @@ def test_the_scores_are_those_of_lm_evals_own_command(
     here: Scored, export: str, held_out: str, tasks: Path, tmp_path: Path
 ) -> None:
     """But for whole texts: the command puts BOS before a text that the tokenizer has begun with one already."""
-    _require(VLLM)
+    _require(TORCH)
     folder = tmp_path / "tasks"
     shutil.copytree(tasks, folder)
     write_held_out_tasks(held_out, str(folder))
-    python = python_of(unwrap_versioned_value(VLLM))
+    python = python_of(unwrap_versioned_value(TORCH))
     command = [
         *(python, "-m", "lm_eval", "--model", "hf", "--device", "cpu", "--batch_size", "8"),
         *("--model_args", f"pretrained={export},dtype=float32,max_length={WINDOW - 2}"),
