@@ -13,18 +13,22 @@ import contextlib
 import http.client
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import dataclass
+from email.message import Message
 from typing import IO, Any
 from urllib.parse import SplitResult, urlsplit
 
+BLOCK_BYTES = 65536
 FAILURES = (OSError, http.client.HTTPException, ValueError)
 """The errors of a request that has no answer. `urllib.error.HTTPError` is one of them: an answer with an error."""
 
 
 class TooSlowError(OSError):
-    """No answer within the time limit."""
+    """An answer that is not whole within the time limit."""
 
 
 class OtherOriginError(OSError):
@@ -35,17 +39,26 @@ class OtherOriginError(OSError):
         self.origin = origin
 
 
-def answer_to(request: urllib.request.Request, within_s: float) -> str:
-    """The address that answered, after redirects. The body of the answer is not read. Raises FAILURES."""
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    url: str
+    """The address that it came from, after redirects."""
+    headers: Message
+    body: bytes
+
+
+def answer_to(request: urllib.request.Request, within_s: float, most_bytes: int = 0) -> Answer:
+    """The answer, with at most `most_bytes` bytes of its body. Raises FAILURES."""
     connections: list[_Connection] = []
-    done: list[str] = []
+    done: list[Answer] = []
     failed: list[BaseException] = []
+    ends_s = time.monotonic() + within_s
 
     def ask() -> None:
         try:
             opener = urllib.request.build_opener(_SameOrigin, _Http(connections), _Https(connections))
             with opener.open(request, timeout=within_s) as answer:
-                done.append(answer.url)
+                done.append(Answer(url=answer.url, headers=answer.headers, body=_body(answer, most_bytes, ends_s)))
         except BaseException as error:  # the waiting thread raises it
             failed.append(error)
 
@@ -55,10 +68,22 @@ def answer_to(request: urllib.request.Request, within_s: float) -> str:
     if thread.is_alive():
         for connection in connections:
             connection.end()
-        raise TooSlowError(f"no answer within {within_s:g} s")
+        raise TooSlowError(f"no whole answer within {within_s:g} s")
     if failed:
         raise failed[0]
     return done[0]
+
+
+def _body(answer: Any, most_bytes: int, ends_s: float) -> bytes:
+    body = b""
+    while len(body) < most_bytes:
+        if time.monotonic() >= ends_s:
+            raise TooSlowError("an answer without an end")
+        block = answer.read1(min(BLOCK_BYTES, most_bytes - len(body)))
+        if not block:
+            break
+        body += block
+    return body
 
 
 class _SameOrigin(urllib.request.HTTPRedirectHandler):

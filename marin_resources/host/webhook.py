@@ -50,7 +50,7 @@ def require_answer(url: str) -> str:
     """The host of a webhook that answers a request without a message; any status is an answer. Raises WebhookError."""
     host = host_of(url)
     try:
-        answered_url = answer_to(urllib.request.Request(url, method="HEAD"), TIMEOUT_S)
+        answered_url = answer_to(urllib.request.Request(url, method="HEAD"), TIMEOUT_S).url
     except urllib.error.HTTPError as error:
         answered_url = error.url
     except FAILURES as error:

@@ -15,7 +15,7 @@ from marin_resources.host.http_request import OtherOriginError, TooSlowError, an
 
 
 class Site:
-    """Redirects each path of `moved`, and drips at /drip."""
+    """Redirects each path of `moved`, drips at /drip and /drip-headers, and has an endless body at /endless."""
 
     def __init__(self) -> None:
         self.moved: dict[str, tuple[int, str]] = {}
@@ -35,16 +35,16 @@ class Site:
                     self.send_header("Location", location)
                     self.end_headers()
                 elif self.path.startswith("/drip"):
-                    self.drip()
+                    self.drip(b"X: " if "headers" in self.path else b"\r\n")
                 else:
                     self.send_response(200)
                     self.end_headers()
-                    self.wfile.write(b"there")
+                    self.wfile.write(b"there" if self.path != "/endless" else b"0" * 1_000_000)
 
             do_GET = do_POST = do_HEAD = answer
 
-            def drip(self) -> None:
-                self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+            def drip(self, begin: bytes) -> None:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n" + begin)
                 try:
                     while True:
                         self.wfile.write(b"x")
@@ -80,7 +80,7 @@ def test_a_redirect_within_an_origin_keeps_method_body_and_token(
 ) -> None:
     site, _ = sites
     site.moved = {"/old": (status, "/new")}
-    assert answer_to(request(f"{site.url}/old", data, method), 10) == f"{site.url}/new"
+    assert answer_to(request(f"{site.url}/old", data, method), 10, 100).url == f"{site.url}/new"
     assert site.seen[-1] == (method, "/new", data or b"", "Bearer s3cr3t")
 
 
@@ -89,7 +89,7 @@ def test_a_redirect_to_another_origin_takes_no_token(sites: tuple[Site, Site], s
     site, other = sites
     site.moved = {"/old": (status, f"{other.url}/new")}
     other.moved = {"/new": (status, f"{site.url}/back")}
-    assert answer_to(request(f"{site.url}/old"), 10) == f"{site.url}/back"
+    assert answer_to(request(f"{site.url}/old"), 10, 100).body == b"there"
     assert other.seen == [("GET", "/new", b"", None)]
     assert site.seen[-1] == ("GET", "/back", b"", None)
 
@@ -112,13 +112,20 @@ def test_a_redirect_without_an_end_or_to_a_file_is_an_error(sites: tuple[Site, S
 
 
 @pytest.mark.timeout(30)
-def test_an_answer_that_drips_ends_in_time_and_so_does_its_connection(sites: tuple[Site, Site]) -> None:
+@pytest.mark.parametrize("path", ["/drip", "/drip-headers"])
+def test_an_answer_that_drips_ends_in_time_and_so_does_its_connection(sites: tuple[Site, Site], path: str) -> None:
     site, _ = sites
     began_s = time.monotonic()
     with pytest.raises(TooSlowError):
-        answer_to(request(f"{site.url}/drip"), 0.5)
+        answer_to(request(f"{site.url}{path}"), 0.5, 10**9)
     assert time.monotonic() - began_s < 10
     assert site.ended.wait(20)
+
+
+def test_no_more_of_a_body_is_read_than_is_wanted(sites: tuple[Site, Site]) -> None:
+    site, _ = sites
+    assert len(answer_to(request(f"{site.url}/endless"), 10, 1000).body) == 1000
+    assert answer_to(request(f"{site.url}/endless"), 10).body == b""
 
 
 @pytest.mark.parametrize(

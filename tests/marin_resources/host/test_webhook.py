@@ -59,6 +59,6 @@ def test_a_webhook_that_drips_holds_a_tick_no_longer_than_its_time(monkeypatch: 
 
         threading.Thread(target=drip, daemon=True).start()
         began_s = time.monotonic()
-        with pytest.raises(WebhookError, match=re.escape("did not answer (no answer within 0.5 s). The message")):
+        with pytest.raises(WebhookError, match=re.escape("did not answer (no whole answer within 0.5 s). The message")):
             post(f"http://127.0.0.1:{server.getsockname()[1]}/x", {"text": "x"})
         assert time.monotonic() - began_s < 20
