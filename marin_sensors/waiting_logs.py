@@ -44,4 +44,4 @@ def _store(instance: dg.DagsterInstance) -> str:
         stored = manager.store_what_is_left(STORE_S)
     except LogStoreError as error:
         return f"{manager.waiting()} logs wait on this machine: {error} The next tick tries again."
-    return f"{stored} logs were stored in {manager.url}; {manager.waiting()} are under way."
+    return f"{stored} logs were stored in {manager.url}; {manager.waiting()} wait."

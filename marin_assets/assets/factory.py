@@ -1,17 +1,21 @@
 """Dagster assets of steps: key, deps, code version, group, kinds, tags, description, metadata, checks."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
 from marin_assets.assets.body.materialize import materialize
 from marin_assets.assets.checks import check_specs, op_name
-from marin_assets.assets.partitions import definition_of, dependencies_of
 from marin_assets.catalog.asset_key import group_of, key_of
 from marin_assets.catalog.description import description_of, kinds_of
 from marin_assets.catalog.validation import validate
 from marin_assets.plan.requirements import requirements_of
 from marin_assets.step.graph import Graph, Node
+from marin_assets.step.partitions.products import ProductPartitions
+from marin_assets.step.partitions.reads import Read
+from marin_assets.step.partitions.sets import DynamicPartitions, Partitions, StaticPartitions
+from marin_assets.step.partitions.windows import Cadence, TimePartitions
 from marin_assets.step.step import Step
 from marin_resources.orchestrator.io_manager import IDENTITY, NAME, OVERRIDE, VERSION
 from marin_resources.orchestrator.preflight import REQUIRES
@@ -20,6 +24,14 @@ from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.wire.reference import reference_to
 
 REMOVAL = "A key that is removed from the set removes nothing in the store."
+
+
+_TIME = {
+    Cadence.HOURLY: dg.HourlyPartitionsDefinition,
+    Cadence.DAILY: dg.DailyPartitionsDefinition,
+    Cadence.WEEKLY: dg.WeeklyPartitionsDefinition,
+    Cadence.MONTHLY: dg.MonthlyPartitionsDefinition,
+}
 
 
 def build_assets(graph: Graph) -> list[dg.AssetsDefinition]:
@@ -90,3 +102,43 @@ def asset_spec(node: Node) -> dg.AssetSpec:
 def asset_key(node: Node) -> dg.AssetKey:
     """The step's own key, or the one that its name gives: see catalog/asset_key.py."""
     return dg.AssetKey(list(key_of(node)))
+
+
+def definition_of(partitions: Partitions) -> dg.PartitionsDefinition:
+    """Dagster's definition of a set, with the same keys."""
+    if isinstance(partitions, StaticPartitions):
+        return dg.StaticPartitionsDefinition(list(partitions.keys))
+    if isinstance(partitions, DynamicPartitions):
+        return dg.DynamicPartitionsDefinition(name=partitions.name)
+    if isinstance(partitions, TimePartitions):
+        return _TIME[partitions.cadence](start_date=partitions.key_at(partitions.start))
+    assert isinstance(partitions, ProductPartitions)
+    return dg.MultiPartitionsDefinition(
+        {name: definition_of(dimension) for name, dimension in partitions.dimensions.items()}
+    )
+
+
+def dependencies_of(node: Node) -> list[dg.AssetDep]:
+    """The assets that the node reads, each with the partitions that it reads of it."""
+    reads: dict[Node, list[Read]] = {source: [] for source in node.dependencies}
+    for source, read in node.reads:
+        reads[source].append(read)
+    return [
+        dg.AssetDep(dg.AssetKey(list(key_of(source))), partition_mapping=_mapping(node, source, source_reads))
+        for source, source_reads in reads.items()
+    ]
+
+
+def _mapping(node: Node, source: Node, reads: Sequence[Read]) -> dg.PartitionMapping | None:
+    """One mapping for all reads of an input, as Dagster has one for each. If the input is read at the reader's own key
+    too, the named keys are left out: a run finds them by itself, and reports it if they are missing."""
+    if source.step.partitions is None:
+        return None
+    own = [read for read in reads if not read.named]
+    if not own:
+        return dg.SpecificPartitionsPartitionMapping(list(dict.fromkeys(key for read in reads for key in read.named)))
+    if own[0].dimension is not None:
+        return dg.MultiToSingleDimensionPartitionMapping(own[0].dimension)
+    if isinstance(node.step.partitions, TimePartitions):
+        return dg.TimeWindowPartitionMapping()
+    return dg.IdentityPartitionMapping()

@@ -7,16 +7,21 @@ It computes the plan and starts nothing.
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
 
+from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.render.groups import Group, groups_of
+from marin_assets.plan.render.text import describe_total
 from marin_resources.orchestrator.links import link_to
 from marin_resources.orchestrator.store_resource import StoreResource
+from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
 
@@ -31,6 +36,10 @@ MAX_PICTURE_BYTES = 300_000
 """A larger picture is on the page alone: metadata are stored in Dagster's database."""
 
 log = logging.getLogger(__name__)
+
+
+SHOWN_GROUPS = 40
+SHOWN_STEPS = 4
 
 
 class PlanConfig(dg.Config):
@@ -106,7 +115,6 @@ def _shown(planned: Sequence["Planned"]) -> dict[str, Any]:
     """The metadata on the page of the run: the summary, a table of the groups, and the picture if it is small."""
     from base64 import b64encode
 
-    from marin_assets.plan.render.markdown import table_of
     from marin_assets.plan.render.picture import image_of
     from marin_assets.plan.render.text import summary_of
 
@@ -115,3 +123,33 @@ def _shown(planned: Sequence["Planned"]) -> dict[str, Any]:
     if image and len(image) <= MAX_PICTURE_BYTES:
         shown["picture"] = dg.MetadataValue.md(f"![plan](data:image/svg+xml;base64,{image})")
     return shown
+
+
+def table_of(planned: Iterable[Planned]) -> str:
+    """The table; a sentence for an empty plan."""
+    groups = groups_of(planned)
+    if not groups:
+        return "No steps."
+    rows = [_row("action", "outputs", "steps", "reason", "expected"), _row(*["---"] * 5)]
+    rows += [_row(*_cells(group)) for group in groups[:SHOWN_GROUPS]]
+    more = len(groups) - SHOWN_GROUPS
+    return "\n".join([*rows, *([f"\nand {more:,} more groups, on the page"] if more > 0 else [])])
+
+
+def _cells(group: Group) -> Sequence[str]:
+    size = f", {readable_bytes(group.bytes)}" if group.bytes else ""
+    more = f" and {len(group.steps) - SHOWN_STEPS:,} more" if len(group.steps) > SHOWN_STEPS else ""
+    steps = ", ".join(f"`{name}`" for name in group.steps[:SHOWN_STEPS])
+    expected = describe_total(group.total) if group.action is Action.RUN else ""
+    return f"**{group.action}**", f"{len(group.items):,}{size}", steps + more, _text(group.reason), _text(expected)
+
+
+def _text(text: str) -> str:
+    """The text as it is, with Markdown's characters escaped, and its lines in one cell."""
+    shown = escape("\n".join(" ".join(line.split()) for line in text.splitlines()), quote=False)
+    escaped = "".join(f"\\{character}" if character in r"\`*_[]|" else character for character in shown)
+    return escaped.replace("\n", "<br>")
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

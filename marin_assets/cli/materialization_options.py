@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from marin_assets.catalog.code_location import select_nodes
 from marin_assets.inspection.explain.materializations import (
     Materialization,
     NoMaterializationError,
     materializations,
     newest_at,
+    versions_in_place,
 )
-from marin_assets.inspection.explain.step_lookup import find_step
 from marin_assets.run.options import FailedError, add_prefix, add_script
 from marin_assets.run.output import print_stderr
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.values import ConfigError
+from marin_resources.storage.output.notes.history import past_versions
 from marin_resources.storage.output.store import Store
+
+SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +88,35 @@ def named(options: argparse.Namespace, store: Store) -> Named:
             "compute it first; if it has partitions, give one with --partition."
         )
     return Named(label=name if key is None else f"{name}[{key}]", graph=graph, node=node, known=history)
+
+
+def find_step(
+    text: str, prefix: str, experiment: str | None, script: str | None
+) -> tuple[str, Graph | None, Node | None]:
+    """The name of the step, and its graph and node if the code has it. `text` is a name, or selects one step.
+
+    Raises ConfigError for a text that selects several steps, or none and has no records either.
+    """
+    try:
+        graph, nodes = select_nodes([text], experiment, script)
+    except ConfigError:
+        if not has_records(prefix, text):
+            raise
+        return text, None, None
+    exact = [node for node in nodes if node.name == text]
+    if not exact and has_records(prefix, text):
+        return text, None, None
+    if len(nodes) > 1 and not exact:
+        names = ", ".join(repr(node.name) for node in nodes[:SHOWN])
+        more = f" and {len(nodes) - SHOWN} more" if len(nodes) > SHOWN else ""
+        raise ConfigError(f"The selection {text!r} finds {names}{more}, expected one step. Give its whole name.")
+    [node] = exact or nodes
+    return node.name, graph, node
+
+
+def has_records(prefix: str, name: str) -> bool:
+    """Whether outputs of a step of this name are known below the prefix, in place or removed."""
+    try:
+        return bool(versions_in_place(prefix, name) or past_versions(prefix, name))
+    except (OSError, ValueError):  # a selection that is no path
+        return False

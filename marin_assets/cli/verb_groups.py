@@ -40,7 +40,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "dev": "serve the UI on this host",
         "doctor": "check the settings here",
         "cluster": "Ray: jobs, logs, slices",
-        "instance": "back up and prune Dagster",
+        "instance": "prune Dagster's old runs",
         "sync": "show Dagster the outputs",
         "metrics": "numbers for Prometheus",
         "completion": "of bash, zsh, fish",

@@ -24,12 +24,10 @@ from marin_assets.defaults.datashop import Datashop, default_datashop
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
     default_eval,
-    default_loss_comparison,
     default_perplexity,
 )
 from marin_assets.defaults.generation import default_generation
-from marin_assets.defaults.hub import default_download_hf
-from marin_assets.defaults.publish import default_upload
+from marin_assets.defaults.hub import default_download_hf, default_upload
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
@@ -54,7 +52,6 @@ __all__ = [
     "default_dpo",
     "default_eval",
     "default_generation",
-    "default_loss_comparison",
     "default_model_comparison",
     "default_perplexity",
     "default_python_text",

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from marin_assets.defaults.environment import extras_on
 from marin_assets.inference.engine import Engine, require_engine
 from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
-from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
@@ -134,23 +133,6 @@ def default_perplexity(
         extras=extras_on(resources, "train"),
         resumable=True,
         expectations=expectations,
-    )
-
-
-@checks_arguments()
-def default_loss_comparison(name: str, first: Step, second: Step, *, max_page_bytes: int = 10_000_000) -> Step:
-    """Return the step "losses/<name>": a page with the losses of two steps of default_perplexity, side by side."""
-    return Step(
-        name=f"losses/{name}",
-        fn=compare_losses,
-        config=CompareLossesConfig(
-            first_path=output_path_of(first),
-            second_path=output_path_of(second),
-            first=versioned(first.name.removeprefix("perplexity/")),
-            second=versioned(second.name.removeprefix("perplexity/")),
-            max_page_bytes=versioned(max_page_bytes),
-        ),
-        extras=("train",),
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from marin_assets.stages.download.hub.download_hf import DownloadHfConfig, download_hf
+from marin_assets.stages.publish.upload_model import TOKEN, UploadModelConfig, upload_model
+from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
-from marin_assets.step.values import PartitionName, versioned
+from marin_assets.step.values import PartitionName, output_path_of, versioned
 
 
 def default_download_hf(
@@ -64,3 +66,35 @@ def default_download_hf(
 
 def _globs(globs: Sequence[str] | str) -> tuple[str, ...]:
     return (globs,) if isinstance(globs, str) else tuple(globs)
+
+
+@checks_arguments()
+def default_upload(
+    step: Step,
+    repository: str,
+    *,
+    model: str = "hf",
+    private: bool = True,
+    license: str | None = None,
+    description: str | None = None,
+) -> Step:
+    """Return the step "uploads/<its name>", which uploads the model that `step` exports to the Hugging Face hub.
+
+    `repository` is "owner/name". `model` is the folder of the export: "exports/step-0000100" is one of the training.
+    The worker needs HF_TOKEN; HF_ENDPOINT is the address of another hub.
+    """
+    return Step(
+        name=f"uploads/{step.name.removeprefix('checkpoints/')}",
+        fn=upload_model,
+        config=UploadModelConfig(
+            training_path=output_path_of(step),
+            repository=versioned(repository),
+            model=versioned(model),
+            private=versioned(private),
+            license=versioned(license),
+            description=versioned(description),
+        ),
+        extras=("train",),
+        env=(TOKEN,),
+        resumable=True,
+    )

@@ -1,4 +1,4 @@
-"""Positions: a pseudo-random order of documents by a hash of a name. Splits, samples and shuffles use no other chance.
+"""Positions: a pseudo-random order of documents by a hash of a name. Splits and samples use no other chance.
 
 A position depends on the name and the salt alone, not on shards, machines or other documents.
 """
@@ -16,7 +16,7 @@ PAGE = "page"
 
 
 class SampleError(MarinError, ValueError):
-    """A sample, split or shuffle that cannot be computed from its config: one sentence."""
+    """A sample or split that cannot be computed from its config: one sentence."""
 
 
 def position(name: str, salt: str = "") -> int:

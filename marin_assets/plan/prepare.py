@@ -8,7 +8,7 @@ plan shows a complete output as its marker records it, and the run looks at it w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from marin_assets.plan.estimates import estimates
@@ -19,10 +19,14 @@ from marin_assets.plan.reasons.causes import Causes, describe_causes
 from marin_assets.plan.record_facts.facts import manifest_digest
 from marin_assets.plan.record_facts.node_drift import DriftNow
 from marin_assets.plan.requirements import missing_requirements_of
-from marin_assets.plan.sites.choice import with_sites
+from marin_assets.plan.sites.inputs import external_names, mirrored_names
+from marin_assets.plan.sites.needs import needs_of
 from marin_assets.step.graph import Graph, Node
 from marin_resources.drift.drift import Drift
-from marin_resources.ray_tpu.fleet.fleet import fleet_from_env
+from marin_resources.ray_tpu.fleet.choose import choose_site
+from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env
+from marin_resources.ray_tpu.site import NoSiteError, Site
+from marin_resources.storage.files import find_below
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.index.look import existing, look_in_bulk, mark_complete
 from marin_resources.storage.manifest.largest_first import map_largest_first
@@ -155,3 +159,58 @@ def _damage_ahead(
     else:
         damage = map_largest_first(look_ahead, looked, size=lambda _: 0, threads=LOOK_THREADS)
     return dict(zip(looked, damage, strict=True))
+
+
+def with_sites(planned: Iterable[Planned], graph: Graph, store: Store, fleet: Fleet) -> list[Planned]:
+    """The plan with the cluster of each step that runs, inputs first. A step that no cluster may compute is blocked.
+
+    An input that is computed by the same plan is where its own step goes, and of a size that is not known yet.
+    """
+    sites: dict[Output, Site] = {}
+    observed: dict[Output, Observed] = {}
+    blocked: set[Output] = set()
+    placed = []
+    for item in planned:
+        observed[item.node.output] = item.observed
+        if item.action is Action.RUN:
+            needs = next((label for label, output in item.node.inputs.items() if output in blocked), None)
+            try:
+                if needs is None:
+                    item = replace(item, site=_site_of(item.node, graph, store, fleet, observed, sites))
+                else:
+                    item = replace(
+                        item,
+                        action=Action.BLOCKED,
+                        kind=Kind.INPUT_BLOCKED,
+                        reason=f"needs {needs!r}, which is blocked",
+                    )
+            except NoSiteError as error:
+                item = replace(
+                    item,
+                    action=Action.BLOCKED,
+                    kind=Kind.MISSING_REQUIREMENT,
+                    reason=str(error),
+                    missing_requirements=True,
+                )
+        if item.action is Action.BLOCKED:
+            blocked.add(item.node.output)
+        if item.site is not None:
+            sites[item.node.output] = item.site
+        placed.append(item)
+    return placed
+
+
+def _site_of(
+    node: Node, graph: Graph, store: Store, fleet: Fleet, observed: dict[Output, Observed], sites: Mapping[Output, Site]
+) -> Site:
+    for output in node.inputs.values():
+        if output not in observed and output not in sites:
+            observed[output] = store.look([output])[output]
+    inputs = {
+        label: Observed(path=store.locate(output, sites[output].prefix)) if output in sites else observed[output]
+        for label, output in node.inputs.items()
+    }
+    names = [*external_names(node), *mirrored_names(node)]
+    places = {name: find_below(name, fleet.prefixes()) for name in names}
+    external = {name: path for name, path in places.items() if path is not None}
+    return choose_site(needs_of(node, graph, store, inputs, external), fleet)

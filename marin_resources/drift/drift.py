@@ -16,7 +16,7 @@ from typing import Any
 
 from marin_resources.drift.config import differing_fields
 from marin_resources.drift.source_modules import is_plumbing
-from marin_resources.types.record import Record, SourceDigest
+from marin_resources.types.record import Record
 
 MAX_NAMED = 4
 
@@ -98,27 +98,15 @@ def _code(record: Record, today: Record) -> Iterator[Drift]:
     another = was.function != now.function
     if another:
         yield Drift(kind=Kind.FUNCTION, what=record.name or now.function, was=was.function, now=now.function)
-    known_was, known_now = _comparable(was, now)
-    changed = _changed_modules(known_was, known_now)
+    changed = _changed_modules(was.modules, now.modules)
     plumbing = [name for name in changed if is_plumbing(name)]
     for name in changed:
-        before, after = known_was.get(name), known_now.get(name)
+        before, after = was.modules.get(name), now.modules.get(name)
         # another function imports other modules: that is no further change
         if name not in plumbing and not (another and None in (before, after)):
             yield Drift(kind=Kind.SOURCE, what=name, was=before, now=after)
     if plumbing and not another:
         yield Drift(kind=Kind.PLUMBING, what=_named(plumbing), was=was.digest, now=now.digest)
-
-
-def _comparable(was: SourceDigest, now: SourceDigest) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """The digests of what the function uses, and of the plumbing; of whole modules for an older record."""
-    if was.used is None or was.used_format != now.used_format:
-        return was.modules, now.modules
-    return _used_and_plumbing(was), _used_and_plumbing(now)
-
-
-def _used_and_plumbing(source: SourceDigest) -> Mapping[str, str]:
-    return {**{name: digest for name, digest in source.modules.items() if is_plumbing(name)}, **source.used}
 
 
 def _changed_modules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

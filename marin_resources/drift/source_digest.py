@@ -1,12 +1,10 @@
 """The source of a step's function as a record holds it, to detect later changes by module.
 
     {"function": "package.module:name",
-     "digest": <of all modules>, "modules": {<module>: <digest of its code>}, "files_digest": <of their files' bytes>,
-     "used": {<module>: <digest of what the function uses in it>}, "used_format": 1}
+     "digest": <of all modules>, "modules": {<module>: <digest of its code>}, "files_digest": <of their files' bytes>}
 
-Only code counts, not comments and layout (see source_file). `used` decides; `modules` is for records without it, and
-for the check of an image. The plumbing counts by module, so only `modules` has it. Not detected: imports by a computed
-name, and files other than Python.
+Only code counts, not comments and layout (see source_file). Not detected: imports by a computed name, and files other
+than Python.
 """
 
 from __future__ import annotations
@@ -16,11 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from marin_resources.drift.source_file import bytes_digest, read_code
-from marin_resources.drift.source_modules import Module, Modules, is_plumbing, module_of, name_of_file
-from marin_resources.drift.source_used import used_source
-
-USED_FORMAT = 1
-"""Raised when the same code gets another digest in `used`. Records of different formats are compared by `modules`."""
+from marin_resources.drift.source_modules import Module, Modules, module_of, name_of_file
 
 
 def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> dict[str, Any] | None:
@@ -39,18 +33,13 @@ def read_source(references: Sequence[str], counts: Callable[[Module], bool]) -> 
 
 
 def _read(start: Sequence[Module], references: Sequence[str], counts: Callable[[Module], bool]) -> dict[str, Any]:
-    lookup = Modules(start)
-    # first, as it parses what the next two lines need too
-    used = used_source(lookup, _definitions(references), lambda module: counts(module) and not is_plumbing(module.name))
-    closure = lookup.closure(counts)
+    closure = Modules(start).closure(counts)
     modules = {module.name: read_code(module.file).digest for module in closure}
     return {
         "function": _function(references[0], start[0]),
         "digest": _digest_of(modules.items()),
         "files_digest": files_digest(closure),
         "modules": modules,
-        "used": {name: digest for name, digest in used.items() if not is_plumbing(name)},
-        "used_format": USED_FORMAT,
     }
 
 
@@ -82,11 +71,6 @@ def _start(references: Sequence[str]) -> list[Module] | None:
     """The modules of the references, the function's first; None if the function has no source file."""
     own, *others = map(module_of, references)
     return None if own is None else [own, *(module for module in others if module is not None)]
-
-
-def _definitions(references: Sequence[str]) -> list[tuple[Module, str]]:
-    definitions = ((module_of(reference), reference.rpartition(":")[2]) for reference in references)
-    return [(module, name) for module, name in definitions if module is not None]
 
 
 def _function(reference: str, module: Module) -> str:

@@ -1,4 +1,4 @@
-"""One Python file for drift: a digest of its bytes, a digest of its code, its imports and its parts.
+"""One Python file for drift: a digest of its bytes, a digest of its code, and its imports.
 
 Comments, blank lines, line breaks and docstrings do not change the computation, so the digest of the code is of the
 syntax tree without them. Parsing takes milliseconds and reading bytes microseconds, hence both digests: a file with the
@@ -17,12 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from marin_resources.drift.source_names import BLOCKS
-from marin_resources.drift.source_parts import Part, is_type_checking, split
-
 T = TypeVar("T")
 
 PARSER_TRIES = 9
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of a statement that hold statements."""
 DIGITS = 16
 """Hex digits of a module's digest: enough to detect an edit, not to withstand an attack."""
 
@@ -42,8 +41,6 @@ class Code:
 
     digest: str
     imports: tuple[Import, ...]
-    parts: tuple[Part, ...] | None = None
-    """None if they were not requested, or the code cannot be split."""
 
 
 def bytes_digest(file: str) -> str:
@@ -56,13 +53,7 @@ def read_code(file: str) -> Code:
 
     A file that does not parse, for example during an edit, has the digest of its bytes and no imports.
     """
-    cache, parse = (_SPLIT, _parse_and_split) if file in _SPLIT else (_CODE, _parse)
-    return _cached(cache, file, parse)
-
-
-def read_parts(file: str) -> tuple[Part, ...] | None:
-    """The parts of the file's code; None for a file that cannot be split. Raises FileNotFoundError."""
-    return _cached(_SPLIT, file, _parse_and_split).parts
+    return _cached(_CODE, file, _parse)
 
 
 def freeze(files: Mapping[str, bytes]) -> None:
@@ -100,20 +91,6 @@ def _parse(data: bytes) -> Code:
     if tree is None:
         return Code(digest=_digest(data), imports=())
     return Code(digest=_digest("\0".join(_tokens(tree)).encode()), imports=tuple(_imports(tree)))
-
-
-def _parse_and_split(data: bytes) -> Code:
-    tree = _tree(data)
-    if tree is None:
-        return Code(digest=_digest(data), imports=())
-    body = [(part, "\0".join(_tokens(part))) for part in tree.body if not _is_docstring(part)]
-    inside = ["body", *(code for _, code in body), END] if tree.body else []
-    digest = _digest("\0".join(["Module", *inside, END]).encode())
-    try:
-        parts = split(body)
-    except RecursionError:  # an expression of a thousand operators
-        parts = None
-    return Code(digest=digest, imports=tuple(_imports(tree)), parts=parts)
 
 
 def _tree(data: bytes) -> ast.Module | None:
@@ -181,9 +158,14 @@ def _imports(tree: ast.Module) -> Iterator[Import]:
         elif isinstance(statement, ast.ImportFrom):
             names = tuple(alias.name for alias in statement.names)
             yield Import(level=statement.level, module=statement.module or "", names=names)
-        fields = ("orelse",) if is_type_checking(statement) else BLOCKS
-        for field in fields:
+        for field in ("orelse",) if _is_type_checking(statement) else BLOCKS:
             waiting += getattr(statement, field, [])
+
+
+def _is_type_checking(statement: Any) -> bool:
+    """Whether a statement is `if TYPE_CHECKING:`, whose body is never executed."""
+    test = statement.test if isinstance(statement, ast.If) else None
+    return "TYPE_CHECKING" in (getattr(test, "id", None), getattr(test, "attr", None))
 
 
 def _digest(data: bytes) -> str:
@@ -198,4 +180,3 @@ OF_FROZEN = (-1, -1)
 _FROZEN: dict[str, bytes] = {}
 _BYTES: dict[str, tuple[tuple[int, int], str]] = {}
 _CODE: dict[str, tuple[tuple[int, int], Code]] = {}
-_SPLIT: dict[str, tuple[tuple[int, int], Code]] = {}

@@ -57,8 +57,6 @@ class SourceDigest(JsonObject):
     digest = required_text()
     files_digest = required_text()
     modules = required_texts()
-    used = unchecked()
-    used_format = unchecked()
 
 
 class Environment(JsonObject):

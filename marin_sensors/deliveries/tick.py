@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from marin_resources.storage.files import read_bytes
+from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
 from marin_resources.types.partition_key import (
     FoldersOfKeys,
@@ -24,9 +25,8 @@ from marin_resources.types.partition_key import (
     revision_of,
     segment_of,
 )
-from marin_sensors.deliveries.checksums import Checksums
+from marin_sensors.deliveries.checksums import Checksums, Wanted
 from marin_sensors.deliveries.completeness import Completeness
-from marin_sensors.deliveries.contents import Contents
 from marin_sensors.deliveries.decide import DeliveryEvent, DeliveryPhase, DeliveryState, Finding, decide
 from marin_sensors.deliveries.delivery_listing import DeliveryListing, change_between
 from marin_sensors.deliveries.listing import Listing
@@ -37,6 +37,10 @@ T = TypeVar("T")
 LISTING_TIMEOUT_S = 40.0
 """Below the 60 s that Dagster gives a tick."""
 SHOWN = 3
+
+
+WAIT_S = 4.0
+"""Time that a tick waits for the checksums of one delivery; it has others."""
 
 
 class ListingError(MarinError):
@@ -301,3 +305,36 @@ def _summary(watch: Watch, state: State, arriving: Mapping[str, str], tick: Tick
         parts += [f"and {len(sentences) - SHOWN} more in the tick's log"] * (len(sentences) > SHOWN)
     parts.append(f"last new one: {state.last_new}" if state.last_new else "no new one yet")
     return "; ".join(part.rstrip(".") for part in parts) + "."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    folder: str
+    """The folder that the names of the files are relative to."""
+    read_within: Callable[[str], bytes]
+    """Reads a path, or raises ListingError."""
+    computed: Checksums
+    ends_s: float
+    """When the tick ends, by the monotonic clock."""
+
+    def read(self, name: str) -> bytes:
+        return self.read_within(join(self.folder, name))
+
+    def checksums(self, algorithms: Mapping[str, str], seen: DeliveryListing) -> Mapping[str, str | OSError]:
+        stamps = {**seen.beside, **seen.stamps}
+        files = {
+            name: Wanted(
+                path=join(self.folder, name),
+                size_bytes=int(stamps[name].partition(" ")[0]),
+                stamp=stamps[name],
+                algorithm=algorithm,
+            )
+            for name, algorithm in algorithms.items()
+        }
+        wait_s = min(WAIT_S, max(0.0, self.ends_s - time.monotonic()))
+        checksums = self.computed.of(list(files.values()), wait_s)
+        return {name: checksums[file] for name, file in files.items() if file in checksums}
+
+    def forget(self, seen: DeliveryListing) -> None:
+        """Forget the checksums: the delivery is taken."""
+        self.computed.forget({join(self.folder, name) for name in (*seen.stamps, *seen.beside)})

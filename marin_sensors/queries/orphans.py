@@ -239,8 +239,8 @@ def _short(run_id: str) -> str:
     return run_id[:8]
 
 
-def _jobs(number: int, one: str, several: str) -> str:
-    return _count(number, f"cluster job {one}", f"cluster jobs {several}")
+def _jobs(number: int, singular: str, plural: str) -> str:
+    return _count(number, f"cluster job {singular}", f"cluster jobs {plural}")
 
 
 def _count(number: int, singular: str, plural: str) -> str:

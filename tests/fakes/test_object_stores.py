@@ -52,9 +52,9 @@ def test_servers_end_with_the_process_that_started_them() -> None:
     server.wait(timeout=60)
 
 
-def test_a_server_that_does_not_start_is_reported_with_its_log(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_reported_with_its_log() -> None:
     with socket.socket() as bound, pytest.raises(RuntimeError, match=r"ended with code 1. Look into '.*\.log'") as told:
-        object_stores._start("no_such_server", bound, tmp_path)
+        object_stores._start("no_such_server", bound)
     log = Path(str(told.value).split("'")[-2])
     assert "No module named no_such_server" in log.read_text()
     log.unlink()

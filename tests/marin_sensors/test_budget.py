@@ -16,8 +16,7 @@ from webhooks import SECRET, Webhook
 
 from marin_resources.hardware.resources import cpu, gpu, tpu
 from marin_sensors import budget as module
-from marin_sensors.budget import budget
-from marin_sensors.queries.spending import Period, start_of
+from marin_sensors.budget import Period, budget, start_of
 
 
 class Clock:

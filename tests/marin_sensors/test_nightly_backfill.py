@@ -16,7 +16,7 @@ from partition_steps import part
 from running import definitions_of
 
 from marin_assets import daily, dynamic, product, static
-from marin_assets.assets.partitions import definition_of
+from marin_assets.assets.factory import definition_of
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_resources.hardware.resources import gpu

@@ -8,7 +8,6 @@ import dagster as dg
 import pytest
 from bucket_for_tests import BucketForTests
 
-from marin_resources.dagster_fixes.compute_logs import manager as module
 from marin_resources.dagster_fixes.compute_logs import objects
 from marin_sensors.waiting_logs import waiting_logs
 
@@ -34,19 +33,16 @@ def test_what_an_ended_process_has_left_is_stored_when_the_bucket_is_back(
     monkeypatch.setattr(objects, "REQUEST_S", 1.0)
     local = tmp_path / "local"
     (dagster_home / "dagster.yaml").write_text(HOME.format(prefix=gcs_bucket.prefix, local=str(local)))
-    waiting = module.Waiting(str(local))
-    claim = waiting.claim(KEY)
-    assert claim is not None
     file = local / "a-run/compute_logs/abc.out"
     file.parent.mkdir(parents=True)
     file.write_text("the last words\n")
-    claim.release()
+    file.with_suffix(".complete").touch()
     gcs_bucket.drop(times=None)
     with dg.DagsterInstance.get() as instance:
         told = tick(instance)
         assert told.startswith(f"1 logs wait on this machine: '{gcs_bucket.prefix}/.marin/logs/a-run/"), told
         gcs_bucket.calm()
-        assert tick(instance) == f"1 logs were stored in {gcs_bucket.prefix}/.marin/logs; 0 are under way."
+        assert tick(instance) == f"1 logs were stored in {gcs_bucket.prefix}/.marin/logs; 0 wait."
         assert not file.exists()
         assert instance.compute_log_manager.get_log_data(KEY).stdout == b"the last words\n"
 

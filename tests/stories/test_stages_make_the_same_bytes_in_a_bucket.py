@@ -16,7 +16,6 @@ from marin_assets.documents import Document, write_documents
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
-from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
 from marin_assets.stages.sample.split_documents import SplitDocumentsConfig, split_documents
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.stages.transform.text_files import TextFilesConfig, ingest_text_files
@@ -59,7 +58,6 @@ def make_all(prefix: str) -> dict[str, Any]:
         ("counted", count_documents, CountDocumentsConfig(documents_path=join(prefix, "parquet"))),
         ("sampled", sample_documents, SampleDocumentsConfig(documents_path=documents, count=20)),
         ("split", split_documents, SplitDocumentsConfig(documents_path=documents)),
-        ("shuffled", shuffle_documents, ShuffleDocumentsConfig(documents_path=documents, shards=4)),
     ]
     told = {}
     for name, stage, config in made:

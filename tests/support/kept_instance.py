@@ -1,6 +1,4 @@
-"""An instance of Dagster with something of each kind in it, and what one sees of it."""
-
-from typing import Any
+"""An instance of Dagster with something of each kind in it."""
 
 import dagster as dg
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
@@ -37,19 +35,6 @@ def fill(instance: dg.DagsterInstance, keys: list[str]) -> None:
                 selector_id=key,
             )
         )
-
-
-def seen(instance: dg.DagsterInstance) -> dict[str, Any]:
-    """All of it that a person could look at."""
-    runs = sorted(instance.get_runs(), key=lambda run: run.run_id)
-    return {
-        "runs": [(run.run_id, run.status, sorted(run.tags.items())) for run in runs],
-        "events": {run.run_id: [entry.to_json() for entry in instance.all_logs(run.run_id)] for run in runs},
-        "partitions": sorted(instance.get_materialized_partitions(dropped.key)),
-        "keys": sorted(instance.get_dynamic_partitions(DELIVERIES)),
-        "backfills": sorted(backfill.backfill_id for backfill in instance.get_backfills()),
-        "ticks": {key: len(instance.get_ticks("origin", key)) for key in instance.get_dynamic_partitions(DELIVERIES)},
-    }
 
 
 def _backfill(key: str) -> PartitionBackfill:

@@ -97,21 +97,22 @@ def forget(prefix: str) -> None:
 
 @cache
 def _gcs_server() -> subprocess.Popen[bytes] | None:
-    return _start("fake_gcs", _sockets[0], _REHEARSAL) if _sockets else None
+    return _start("gcs_with_faults", _sockets[0]) if _sockets else None
 
 
 @cache
 def _s3_server() -> subprocess.Popen[bytes] | None:
-    return _start("moto_s3", _sockets[1], _HERE) if _sockets else None
+    return _start("moto_s3", _sockets[1]) if _sockets else None
 
 
-def _start(module: str, bound: socket.socket, folder: Path) -> subprocess.Popen[bytes]:
+def _start(module: str, bound: socket.socket) -> subprocess.Popen[bytes]:
     """A server on `bound` that listens already. It ends with its standard input, so with this process at the latest."""
     with tempfile.NamedTemporaryFile(prefix=f"{module}-", suffix=".log", delete=False) as log:
         server = subprocess.Popen(
             [sys.executable, "-m", module, str(bound.fileno())],
             pass_fds=[bound.fileno()],
-            cwd=folder,
+            cwd=_HERE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(_REHEARSAL), os.environ.get("PYTHONPATH", "")])},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

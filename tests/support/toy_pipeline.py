@@ -18,7 +18,6 @@ from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, f
 from marin_assets.stages.filter.registry import FilterSpec, named
 from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
-from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
@@ -112,8 +111,7 @@ def steps() -> list[Step]:
     attributes = {"exact": exact, "near": near, "filters": filters, "quality": quality, "paragraphs": paragraphs}
     applied = [Applied(name=name, path=out(made)) for name, made in attributes.items()]
     kept = step("kept", consolidate, ConsolidateConfig(documents_path=out(documents), attributes=applied))
-    shuffled = decided("shuffled", shuffle_documents, ShuffleDocumentsConfig, kept, shards=versioned(4))
-    return [documents, *attributes.values(), clusters, *examples.values(), model, kept, shuffled]
+    return [documents, *attributes.values(), clusters, *examples.values(), model, kept]
 
 
 def lenient() -> list[FilterSpec]:

@@ -1,6 +1,4 @@
-"""`python -m fake_gcs FD`: serve on a bound socket that was inherited, until standard input ends.
-
-`python -m fake_gcs --port PORT --file FILE`: serve on loopback until it is killed, and keep all in the file.
+"""`python -m fake_gcs --port PORT --file FILE`: serve on loopback until it is killed, and keep all in the file.
 
 Prints "ready" on standard output once it listens.
 """
@@ -17,15 +15,12 @@ from fake_gcs.kept import Kept
 from fake_gcs.server import Server
 
 
-async def _serve(bound: socket.socket, kept: Kept | None) -> None:
+async def _serve(bound: socket.socket, kept: Kept) -> None:
     host, port = bound.getsockname()
     await Server(f"http://{host}:{port}", kept).listen(bound)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    ended = asyncio.Event()
-    if kept is None:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), ended.set)
-    await ended.wait()
+    await asyncio.Event().wait()
 
 
 def _bound(port: int) -> socket.socket:
@@ -37,11 +32,7 @@ def _bound(port: int) -> socket.socket:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("fd", type=int, nargs="?")
     parser.add_argument("--port", type=int)
     parser.add_argument("--file", type=Path)
     options = parser.parse_args()
-    if options.fd is not None:
-        asyncio.run(_serve(socket.socket(fileno=options.fd), None))
-    else:
-        asyncio.run(_serve(_bound(options.port), Kept(options.file)))
+    asyncio.run(_serve(_bound(options.port), Kept(options.file)))

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from fake_gcs.refusals import invalid
 
@@ -43,9 +43,6 @@ class Call:
     def wants_media(self) -> bool:
         """Whether the answer is an object's content, and an error therefore plain text."""
         return self.method == "GET" and (self.query.get("alt") == "media" or self.path.startswith("/download/"))
-
-    def readable_target(self) -> str:
-        return unquote(self.target)
 
 
 @dataclass(frozen=True, kw_only=True)

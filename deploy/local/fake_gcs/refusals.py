@@ -57,13 +57,3 @@ def not_implemented(feature: str) -> RefusalError:
 
 def range_not_satisfiable() -> RefusalError:
     return RefusalError(416, "requestedRangeNotSatisfiable", "Request range not satisfiable", location="Range")
-
-
-def unavailable(status: int) -> RefusalError:
-    """The answer of a fault on purpose."""
-    if status == 429:
-        return RefusalError(429, "rateLimitExceeded", "The object exceeded the rate limit for object mutations.")
-    if status == 403:
-        message = "the-account does not have storage.objects.create access to the Google Cloud Storage object."
-        return RefusalError(403, "forbidden", message)
-    return RefusalError(status, "backendError", "We encountered an internal error. Please try again.")

@@ -16,9 +16,7 @@ from typing import Any
 
 import dagster as dg
 
-from marin_assets.assets.body.duration import was_long_running
 from marin_assets.assets.body.failure import failure, failure_from, failure_of_partitions, shown_failures
-from marin_assets.assets.body.observation import observation_of
 from marin_assets.assets.body.request import build_request
 from marin_assets.assets.checks import check_results, check_results_of_partitions
 from marin_assets.assets.metadata.materialization import materialization_metadata
@@ -36,11 +34,17 @@ from marin_resources.orchestrator.ray_tpu_resource import RayTPUResource
 from marin_resources.orchestrator.run_state import RunState
 from marin_resources.orchestrator.store_resource import StoreResource
 from marin_resources.ray_tpu.ray_options import RayGoneError
+from marin_resources.storage.output.notes.progress import Progress
 from marin_resources.storage.output.store import Store
+from marin_resources.types.durations import readable_duration
 from marin_resources.types.errors import MarinError
 from marin_resources.types.output import Observed, Output
 
 PROGRESS_EVERY_S = 30.0
+
+
+LONG_S = 600.0
+"""A step that took longer is a job of its own on a cluster: it then outlives the head, and everything else."""
 
 
 async def materialize(
@@ -287,3 +291,32 @@ class _Progress:
         self._context.log.info(
             f"{self._name}: {self._ended} of {self._total} partitions, {per_s * 60:.1f} a minute, {left_s:.0f} s left"
         )
+
+
+def was_long_running(instance: dg.DagsterInstance, key: dg.AssetKey, long_s: float = LONG_S) -> bool:
+    """Whether the last recorded computation of the asset took longer. False without a history. Blocks."""
+    event = instance.get_latest_materialization_event(key)
+    recorded = event.asset_materialization.metadata.get("compute_s") if event and event.asset_materialization else None
+    return recorded is not None and float(recorded.value) > long_s  # type: ignore[arg-type]
+
+
+def observation_of(key: dg.AssetKey, partition: str | None, pace: Progress) -> dg.AssetObservation:
+    """The step, its speed, its time left, and the other numbers that the function has reported."""
+    numbers: dict[str, Any] = {
+        "step": pace.step,
+        "steps": pace.of,
+        "steps_per_s": pace.steps_per_s,
+        "left_s": None if pace.left_s is None else round(pace.left_s, 1),
+    }
+    shown = {name: value for name, value in numbers.items() if value is not None} | dict(pace.numbers)
+    return dg.AssetObservation(key, partition=partition, description=_describe(pace), metadata=shown)
+
+
+def _describe(pace: Progress) -> str:
+    """ "step 120 of 600, loss 3.21, 2 min left" """
+    parts = [f"step {pace.step}" + ("" if pace.of is None else f" of {pace.of}")]
+    if "loss" in pace.numbers:
+        parts.append(f"loss {pace.numbers['loss']:.4g}")
+    if pace.left_s is not None:
+        parts.append(f"{readable_duration(pace.left_s)} left")
+    return ", ".join(parts)

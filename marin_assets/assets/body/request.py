@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
 from marin_assets.catalog.asset_key import selection_of
 from marin_assets.plan.record_facts.adopted_inputs import adopted_paths, unwaited_inputs
 from marin_assets.plan.record_facts.facts import describe_node, resolved_config
-from marin_assets.plan.sites.copies import copies_for
-from marin_assets.plan.sites.foreign import refuse_foreign_urls
-from marin_assets.plan.sites.inputs import external_names, mirrored_names
+from marin_assets.plan.sites.inputs import external_names, mirrored_names, urls_in
 from marin_assets.plan.sites.needs import needs_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import mirror_budget_gb
 from marin_resources.orchestrator.produce import ProduceRequest
-from marin_resources.ray_tpu.site import Site
+from marin_resources.ray_tpu.site import NoSiteError, Site
+from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.output.store import Store
+from marin_resources.storage.paths import join
+from marin_resources.storage.transfer.foreign_buckets import foreign_to, refusal
+from marin_resources.storage.transfer.regions import PREFIXES, declared_regions
 from marin_resources.types.output import Observed
+from marin_resources.wire.config_json import Json, plain, texts_in
 from marin_resources.wire.reference import reference_to
 from marin_resources.wire.task import Task
 
@@ -85,3 +89,29 @@ def build_task(
         run_id=run_id,
         facts=describe_node(node, store, config, inputs, run_id, site),
     )
+
+
+def copies_for(site: Site, config: Json) -> tuple[str, ...]:
+    """The `mirror://` paths of data that the config names and another region has, and of the records of these outputs,
+    which some stages read. Data that the config reads through the mirror already are copied when they are read."""
+    named = list(dict.fromkeys(texts_in(plain(config))))
+    copied = []
+    for move in site.moves:
+        here = join(site.prefix, move.relative)
+        texts = [text for text in named if text == here or text.startswith(f"{here}/")]
+        copied += texts
+        if texts and move.is_output:
+            copied.append(join(here, RECORD))
+    return tuple(f"mirror://{path.removeprefix(site.prefix).strip('/')}" for path in dict.fromkeys(copied))
+
+
+def refuse_foreign_urls(node: Node, adopted: Iterable[str] = ()) -> None:
+    """Raise NoSiteError for a gs:// URL of another region, where the regions are declared and no fleet chooses.
+    `adopted`: where its adopted inputs are."""
+    urls = [*urls_in(node), *adopted]
+    if not urls or not os.environ.get(PREFIXES, "").strip():
+        return
+    region = declared_regions().local.name
+    foreign = foreign_to(region, urls)
+    if foreign:
+        raise NoSiteError(refusal(node.output.label, region, foreign))

@@ -10,18 +10,19 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from marin_assets.assets.metadata.adoption import adoption_of
-from marin_assets.assets.metadata.costs import costs_of
 from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import links_of, plots_of, report_of
 from marin_assets.assets.metadata.ledger import NAMES as LEDGER
 from marin_assets.assets.metadata.ledger import ledger_of
 from marin_assets.assets.metadata.tables import config_table, table, tables_of
+from marin_resources.configuration.settings import SettingError
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.storage.output.attempts import latest_attempt, log_path
+from marin_resources.storage.output.notes.cost import cost_of
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.budget import spent
+from marin_resources.storage.usage.cost_estimate import CostEstimate, bill_of, price_list
 from marin_resources.types.digits import rounded
 from marin_resources.types.output import Match
 from marin_resources.types.record import Record
@@ -208,3 +209,37 @@ def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
 def _renamed(shown: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata has one namespace, so a reserved name gets a prefix."""
     return {f"result_{key}" if key in TAKEN else key: value for key, value in shown.items()}
+
+
+def adoption_of(record: Record) -> dict[str, Any]:
+    """One text, and one table of the adopted outputs upstream; nothing without an adoption."""
+    shown: dict[str, Any] = {}
+    if adopted := record.adopted:
+        of = adopted.of.get("name")
+        made_as = f", made as {of}" if of else ""
+        shown["adopted"] = (
+            f"from {adopted.path}{made_as}: {adopted.why} ({adopted.by or 'someone'}, {(adopted.at or '')[:19]})"
+        )
+    if made_from := record.adopted_inputs:
+        rows = [{"output": name, "from": origin.path, "why": origin.why} for name, origin in made_from.items()]
+        shown["adopted_inputs"] = table(rows)
+    return shown
+
+
+def costs_of(record: Record) -> dict[str, Any]:
+    """Numbers, which Dagster plots over the materializations; nothing of a record without them."""
+    if not record.spent:
+        return {}
+    cost = cost_of(record)
+    try:
+        bill = bill_of(cost, price_list())
+    except SettingError as error:  # a price that is wrong must not keep an output from its page
+        bill = CostEstimate(dollars=None, unknown=str(error))
+    numbers = {
+        "cpu_s": cost.cpu_s,
+        "bytes_in": cost.bytes_in,
+        "device_hours": round(cost.device_hours, 4) if cost.device_hours else None,
+        "cost_dollars": None if bill.dollars is None else round(bill.dollars, 4),
+        "cost_unknown": bill.unknown or None,
+    }
+    return {name: value for name, value in numbers.items() if value is not None}

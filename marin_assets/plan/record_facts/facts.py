@@ -96,7 +96,7 @@ def drifting_facts(node: Node, graph: Graph, store: Store, record: Record, sourc
 def _source_now(references: list[str], recorded: SourceDigest, sources: SourcesNow | None) -> Mapping[str, Any] | None:
     if sources is None:
         return source_now(references, counts, recorded.to_dict())
-    key = (*references, recorded.function, recorded.digest, recorded.files_digest, recorded.used_format)
+    key = (*references, recorded.function, recorded.digest, recorded.files_digest)
     if key not in sources:
         sources[key] = source_now(references, counts, recorded.to_dict())
     return sources[key]

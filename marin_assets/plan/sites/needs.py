@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from marin_assets.plan.sites.inputs import parts_read, urls_in
-from marin_assets.plan.sites.readers import needs_of_readers
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import mirror_budget_gb
-from marin_resources.ray_tpu.site import PlacementRequest
+from marin_resources.ray_tpu.site import PlacementRequest, ReaderNeeds
 from marin_resources.storage.files import sizes_below
 from marin_resources.storage.manifest.manifest import read_manifest
 from marin_resources.storage.output.store import Store
@@ -60,3 +59,17 @@ def _bytes_of(seen: Observed, parts: tuple[str, ...]) -> int | None:
         for entry in manifest.entries
         if any(entry.name == part or entry.name.startswith(f"{part}/") for part in parts)
     )
+
+
+@lru_cache(maxsize=4)
+def needs_of_readers(graph: Graph) -> Mapping[Node, tuple[ReaderNeeds, ...]]:
+    """Node -> the needs of the steps that read it: first of those that read it directly, then of those that read it
+    through others. Equal needs are listed once."""
+    direct: dict[Node, dict[ReaderNeeds, None]] = {node: {} for node in graph}
+    further: dict[Node, dict[ReaderNeeds, None]] = {node: {} for node in graph}
+    for reader in reversed(graph.nodes):  # readers before inputs
+        own = ReaderNeeds(resources=reader.step.resources, urls=tuple(urls_in(reader)))
+        for node in dict.fromkeys((*reader.dependencies, *reader.pseudo_dependencies)):
+            direct[node][own] = None
+            further[node] |= {**direct[reader], **further[reader]}
+    return {node: tuple({**direct[node], **further[node]}) for node in graph}

@@ -9,13 +9,18 @@ Out: the kept documents, shard for shard under the same names;
 Attributes are applied in the given order, and the first that rejects a document decides its reason. Cuts add up, as
 spans of the original text; a document with nothing but whitespace left is rejected too. Memory is flat: one document
 with its rows, and the samples.
+
+A stage that decides about duplicates keeps one copy of each cluster and rejects the others; `value` is the cluster's
+size. If another attribute rejects the kept copy, the cluster has none. Two such stages that rank copies differently
+reject each other's copies, and their texts are lost: that is a contradiction.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +39,6 @@ from marin_assets.documents.shards import output_name
 from marin_assets.documents.tokens import token_counter
 from marin_assets.stages.consolidate.attribute_spec import Applied, ConsolidateError, check_applied
 from marin_assets.stages.consolidate.join import AttributeRows, attribute_files
-from marin_assets.stages.consolidate.lost_clusters import clusters_of, count_clusters
 from marin_assets.stages.consolidate.rejected_page import render_rejected
 from marin_assets.stages.consolidate.samples import RejectedSample
 from marin_assets.stages.consolidate.waterfall import REJECT, units_of, waterfall_of
@@ -58,6 +62,12 @@ UNIT_TOTALS = ("in", "kept", "rejected", "cut")
 
 Measure = Callable[[str], dict[str, int]]
 """Size of a text by unit: its bytes, and its tokens if a tokenizer is given."""
+
+
+REASONS = ("exact_duplicate", "near_duplicate")
+DUPLICATES_OF, WITHOUT_COPY, CONTRADICTED = "duplicates_of_", "clusters_without_copy_", "clusters_contradicted_"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,3 +317,39 @@ def without(text: str, spans: _Spans) -> str:
         raise ValueError(f"cuts characters {spans[0][0]} to {spans[-1][1]} of a text of {len(text)}")
     borders = [0, *(border for span in spans for border in span), len(text)]
     return "".join(text[a:b] for a, b in zip(borders[::2], borders[1::2], strict=True))
+
+
+def count_clusters(decisions: Sequence[tuple[str, Decision]], counts: Counter[str]) -> None:
+    """Add a rejected document, with the (attribute, decision) pairs of all attributes."""
+    sizes = [decision.value or 0 for _, decision in decisions if _is_duplicate(decision)]
+    for name, decision in decisions:
+        if _is_duplicate(decision):
+            counts[f"{DUPLICATES_OF}{name}"] += 1
+        elif decision.keep and (decision.value or 0) >= 2:
+            counts[f"{WITHOUT_COPY}{name}"] += 1
+            # The copy that the other stage keeps belongs to this cluster too, if its own cluster is not larger.
+            counts[f"{CONTRADICTED}{name}"] += any(size <= (decision.value or 0) for size in sizes)
+
+
+def clusters_of(counts: Mapping[str, int | float], attributes: Sequence[str]) -> dict[str, int | float]:
+    """Return what the result has of the attributes that decide about duplicates: those with a rejection by REASONS.
+
+    Other attributes have values too. Warns of contradictions.
+    """
+    clusters: dict[str, int | float] = {}
+    for name in attributes:
+        if not counts.get(f"{DUPLICATES_OF}{name}"):
+            continue
+        clusters |= {
+            key: n for prefix in (WITHOUT_COPY, CONTRADICTED) if (n := counts.get(key := f"{prefix}{name}", 0))
+        }
+        if lost := clusters.get(f"{CONTRADICTED}{name}"):
+            log.warning(
+                "%d clusters of the attribute %r have no copy left: another attribute rejects the copy that it keeps, "
+                "as a duplicate. Give both the same ranking of sources (sources= and source_ranking=).", lost, name,
+            )  # fmt: skip
+    return clusters
+
+
+def _is_duplicate(decision: Decision) -> bool:
+    return not decision.keep and decision.reason in REASONS

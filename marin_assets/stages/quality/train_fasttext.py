@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import math
 import re
 import shutil
 import tempfile
@@ -39,7 +40,6 @@ from marin_assets.stages.quality.classifier import (
     sha256_of,
 )
 from marin_assets.stages.quality.sample import Example, SampleConfig, sample_shard, sampled_examples
-from marin_assets.stages.quality.scores import scores
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -59,6 +59,10 @@ LABEL = re.compile(r"[\w-]+")
 MINIMUMS = {"max_examples": 1, "dim": 1, "word_ngrams": 1, "bucket": 1, "min_count": 1, "epochs": 1}
 
 log = logging.getLogger(__name__)
+
+
+Z95 = 1.959964
+"""Standard errors on either side of a 95 % confidence interval (normal distribution)."""
 
 
 class TrainingError(MarinError, ValueError):
@@ -235,3 +239,32 @@ def _by_label(name: str, examples: Sequence[Example], labels: Mapping[str, str])
 
 def _best(classifier: Classifier, line: str) -> str:
     return max(classifier.labels, key=lambda label: classifier.score(line, label))
+
+
+def scores(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """Return accuracy with its bounds, majority_share, precision and recall of (true label, predicted label) pairs.
+
+    `pairs` has at least one element.
+    """
+    true, predicted = Counter(t for t, _ in pairs), Counter(p for _, p in pairs)
+    hits = Counter(t for t, p in pairs if t == p)
+    right, total = sum(hits.values()), len(pairs)
+    lower, upper = wilson(right, total)
+    result = {
+        "accuracy": right / total,
+        "accuracy_lower95": lower,
+        "accuracy_upper95": upper,
+        "majority_share": max(true.values()) / total,
+    }
+    for label in sorted(true):
+        result[f"precision_{label}"] = hits[label] / predicted[label] if predicted[label] else 0.0
+        result[f"recall_{label}"] = hits[label] / true[label]
+    return result
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a share (Wilson 1927), which is valid near 0 and 1 too."""
+    share, z2 = successes / trials, Z95**2
+    middle = share + z2 / (2 * trials)
+    width = Z95 * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
+    return max((middle - width) / (1 + z2 / trials), 0.0), min((middle + width) / (1 + z2 / trials), 1.0)

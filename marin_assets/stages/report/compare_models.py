@@ -6,17 +6,21 @@ Out: `comparison.html`, the table as one page; `scores.jsonl`, a row for each mo
 A difference from the baseline is more than noise if its 95% confidence interval is on one side of 0. Where both models
 answered the same questions (`samples.jsonl`), the interval is that of the paired differences, which is narrower;
 otherwise it is that of independent scores. With many tasks, one in twenty is marked by chance alone: the page notes it.
+
+Tasks are rows and models columns, so that 50 tasks by 20 models stay readable: the first column and the head stay where
+they are, values have three digits, errors are small. A cell is coloured where it differs from the baseline by more than
+noise; the best of a row is bold.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
-from marin_assets.stages.report.model_table import Cell, is_lower_better, table_page
 from marin_assets.stages.report.records import ReportError, StepRecord, read_records
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -31,6 +35,26 @@ PAGE, SCORES, SAMPLES = "comparison.html", "scores.jsonl", "samples.jsonl"
 Z95 = 1.96
 HEADLINES = ("acc_mutual_info", "acc_norm", "acc", "exact_match", "f1", "bits_per_byte", "byte_perplexity")
 """Metrics of a task without a named one: the first of these that it has; else its first metric with an error."""
+
+
+LOWER_IS_BETTER = ("bits_per_byte", "perplexity", "loss")
+"""Parts of the names of metrics."""
+
+HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 14px/1.4 system-ui, sans-serif; margin: 24px; color: #222 }}
+table {{ border-collapse: separate; border-spacing: 0 }}
+th, td {{ padding: 4px 10px; text-align: right; white-space: nowrap; background: #fff }}
+td, tbody th {{ border-bottom: 1px solid #e3e3e3 }}
+thead th {{ position: sticky; top: 0; vertical-align: bottom; border-bottom: 2px solid #999; z-index: 1 }}
+th.task {{ position: sticky; left: 0; text-align: left; font-weight: normal; z-index: 1 }}
+thead th.task {{ z-index: 2 }} thead span {{ writing-mode: vertical-rl; transform: rotate(180deg); max-height: 220px;
+ overflow-wrap: anywhere; white-space: normal; text-align: left }}
+small {{ color: #777 }} td.better {{ background: #d5f0da }} td.worse {{ background: #fbd9d6 }}
+tr.mean td, tr.mean th {{ border-bottom: 2px solid #999 }} .muted {{ color: #666; max-width: 60em }}
+tbody tr:hover td, tbody tr:hover th {{ box-shadow: inset 0 -2px #888 }}
+</style></head><body>
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +106,7 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
     rows = _rows(scores)
     write_bytes(join(config.output_path, SCORES), "".join(json.dumps(row) + "\n" for row in rows).encode())
     worse = {
-        name: [task for task in tasks if name in cells[task] and cells[task][name].decision == "worse"]
+        name: [task for task in tasks if name in cells[task] and cells[task][name].outcome == "worse"]
         for name in config.models
     }
     every = [cell for of in cells.values() for cell in of.values()]
@@ -91,8 +115,8 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         "tasks": len(tasks),
         "baseline": baseline,
         "missing": len(tasks) * len(config.models) - len(every),
-        "better": sum(cell.decision == "better" for cell in every),
-        "worse": sum(cell.decision == "worse" for cell in every),
+        "better": sum(cell.outcome == "better" for cell in every),
+        "worse": sum(cell.outcome == "worse" for cell in every),
         "regressions": {name: regressed for name, regressed in worse.items() if regressed},
         "macro": macro,
         "page": PAGE,
@@ -141,8 +165,8 @@ def cell_of(
     other = theirs.get(f"{metric}_stderr")
     noise = paired if paired is not None else None if error is None or other is None else math.hypot(error, other)
     is_more = noise is not None and abs(difference) > Z95 * noise and abs(difference) > 0
-    decision = "" if not is_more else "worse" if (difference > 0) == is_lower_better(metric) else "better"
-    return Cell(value=value, error=error, difference=difference, noise=noise, decision=decision)
+    outcome = "" if not is_more else "worse" if (difference > 0) == is_lower_better(metric) else "better"
+    return Cell(value=value, error=error, difference=difference, noise=noise, outcome=outcome)
 
 
 def paired_error(
@@ -190,3 +214,75 @@ def _rows(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterable[dic
                     continue
                 row = {"model": model, "task": task, "metric": metric, "value": value}
                 yield {**row, "error": task_scores.get(f"{metric}_stderr"), "instances": task_scores.get("instances")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One model at one task."""
+
+    value: float
+    error: float | None = None
+    difference: float | None = None
+    """From the baseline."""
+    noise: float | None = None
+    """The standard error of the difference."""
+    outcome: str = ""
+    """"better" or "worse" than the baseline by more than noise."""
+
+
+def is_lower_better(metric: str) -> bool:
+    return any(part in metric for part in LOWER_IS_BETTER)
+
+
+def table_page(
+    title: str,
+    baseline: str,
+    models: Sequence[str],
+    metrics: Mapping[str, str],
+    cells: Mapping[str, Mapping[str, Cell]],
+    macro: Mapping[str, float],
+) -> bytes:
+    """Return the page. `metrics` and `cells` by task; `macro` is the mean over the tasks that all models have."""
+    compared = sum(cell.difference is not None for row in cells.values() for cell in row.values())
+    marked = sum(bool(cell.outcome) for row in cells.values() for cell in row.values())
+    head = "".join(f"<th><span>{escape(name)}</span></th>" for name in models)
+    rows = [_mean(models, macro), *(_row(task, metrics[task], models, cells[task]) for task in cells)]
+    return "".join(
+        [
+            HEAD.format(title=escape(title)),
+            f"<h1>{escape(title)}</h1>",
+            f'<p class="muted">Baseline: {escape(baseline)}. Green is better than it, red is worse, by more than noise '
+            f"(the 95% confidence interval of the difference is on one side of 0): {marked} of {compared} differences. "
+            f"About {0.05 * compared:.0f} would be marked if no model differed from it. ± is half of a score's own 95% "
+            "confidence interval. A cell's title has the difference.</p>",
+            f'<table><thead><tr><th class="task">task, metric</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>',
+            "</table></body></html>\n",
+        ]
+    ).encode()
+
+
+def _mean(models: Sequence[str], macro: Mapping[str, float]) -> str:
+    values = "".join(f"<td>{macro[name]:.3f}</td>" for name in models)
+    return f'<tr class="mean"><th class="task">mean of the tasks of all models</th>{values}</tr>'
+
+
+def _row(task: str, metric: str, models: Sequence[str], row: Mapping[str, Cell]) -> str:
+    best = (min if is_lower_better(metric) else max)(cell.value for cell in row.values())
+    cells = "".join(_cell(row.get(name), best) for name in models)
+    return f'<tr><th class="task">{escape(task)} <small>{escape(metric)}</small></th>{cells}</tr>'
+
+
+def _cell(cell: Cell | None, best: float) -> str:
+    if cell is None:
+        return '<td title="not evaluated">–</td>'
+    value = f"<b>{cell.value:.3f}</b>" if cell.value == best else f"{cell.value:.3f}"
+    error = "" if cell.error is None else f" <small>±{1.96 * cell.error:.3f}</small>"
+    kind = f" class={cell.outcome}" if cell.outcome else ""
+    return f"<td{kind}{_title(cell)}>{value}{error}</td>"
+
+
+def _title(cell: Cell) -> str:
+    if cell.difference is None:
+        return ""
+    noise = "" if cell.noise is None else f" ± {1.96 * cell.noise:.4f}"
+    return f' title="{cell.difference:+.4f}{noise} from the baseline"'

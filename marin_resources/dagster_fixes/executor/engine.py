@@ -17,6 +17,11 @@ of them in this file; tests/marin_resources/dagster_fixes/executor/test_engine.p
 It also calls methods of the objects that it gets: the plan, its ActiveExecution (the order of steps: retries, skips,
 limits), and a StepExecutionContext, whose `_event_loop` runs its coroutine. Dagster has no executor in which a step is
 a coroutine (dagster-io/dagster#32833): without this one each step that waits is a process.
+
+Dagster 1.13.27 handles both alike, keeps neither's number, and raises an error wherever the main thread is. Here the
+main thread takes the signal when it is ready for it. A `queue.SimpleQueue` may be filled in a handler of signals.
+
+Related: dagster-io/dagster#14051. Without this, a run cannot distinguish Ctrl-C from a redeployment.
 """
 
 from __future__ import annotations
@@ -25,12 +30,14 @@ import os
 import queue
 import signal
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import dagster as dg
@@ -51,7 +58,6 @@ from marin_resources.dagster_fixes.captured_output import threads_for_tails
 from marin_resources.dagster_fixes.console import shorten_console
 from marin_resources.dagster_fixes.executor.interruption import Interruption
 from marin_resources.dagster_fixes.executor.partial_failure import is_partial
-from marin_resources.dagster_fixes.executor.signals import signals_put
 from marin_resources.dagster_fixes.executor.step_threads import StepEnded, StepThreads
 from marin_resources.dagster_fixes.retry_policy import enable_retries
 from marin_resources.dagster_fixes.run_launcher import NOT_AGAIN, process_tag
@@ -60,6 +66,9 @@ POOL_POLL_S = 0.5
 """Time between two looks for a free slot of a pool. Dagster 1.13.27 returns an interval of 0 s for it."""
 RETRY_POLL_S = 0.01
 """Time until a retry that is due is ready."""
+
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,3 +294,22 @@ def _interruption_of(context: Any, number: signal.Signals | None) -> Interruptio
     if run is not None and run.status in (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED):
         return Interruption.TERMINATED
     return Interruption.SIGTERM if number == signal.SIGTERM else Interruption.CTRL_C
+
+
+@contextmanager
+def signals_put(put: Callable[[Any], None]) -> Iterator[None]:
+    """Call `put` with each of these signals in this block. Python handles signals in the main thread alone: in another
+    thread the block changes nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        put(signal.Signals(number))
+
+    handlers = {number: signal.signal(number, handle) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -14,6 +14,7 @@ from typing import IO
 
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.filesystems.disk import already_exists
+from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import StoreKind, kind_of
 from marin_resources.storage.upload.protocol import Body, Target
 from marin_resources.storage.upload.writer import require_lease
@@ -21,6 +22,9 @@ from marin_resources.storage.upload.writer import require_lease
 TRIES = 3
 """Each with the retries of the store's own client. An upload session that the server has dropped starts again."""
 READ_BYTES = 1024**2
+
+
+PART_BYTES = 8 * 1024**2
 
 
 def upload(path: str, file: IO[bytes], *, replace: bool) -> None:
@@ -74,6 +78,24 @@ def _target(path: str) -> Target:
             from marin_resources.storage.upload.s3 import S3Object
 
             return S3Object(path)
-    from marin_resources.storage.upload.other import OtherObject
 
     return OtherObject(path)
+
+
+class OtherObject:
+    errors: tuple[type[BaseException], ...] = (OSError,)
+
+    def __init__(self, path: str) -> None:
+        self._fs, self._place = filesystem_of(path)
+
+    def put(self, body: Body, content_type: str, *, replace: bool) -> None:
+        with self._fs.open(self._place, "wb" if replace else "xb") as file:
+            for part in body.parts(PART_BYTES):
+                file.write(part)
+
+    def digest(self) -> tuple[int, str] | None:
+        if not self._fs.exists(self._place):
+            return None
+        with self._fs.open(self._place, "rb") as file:
+            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))
+            return file.tell(), md5.hexdigest()

@@ -37,14 +37,11 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
     from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
     from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
     from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
-    from marin_assets.stages.sample.shuffle_documents import ShuffleDocumentsConfig, shuffle_documents
     from marin_assets.stages.sample.split_documents import SplitDocumentsConfig, split_documents
     from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
     from marin_assets.stages.transform.ingest import IngestConfig, ingest
 
     documents = f"{folder}/documents"
-    shuffled = max(sum(file.stat().st_size for file in Path(documents).glob("*.zst")) // 300_000, 2)
-    """Shards of equal size, whatever the input's: a shuffle holds one of them."""
     attributes = [Applied(name=name, path=f"{folder}/{name}") for name in ("exact", "near", "quality")]
     return {
         "html_to_markdown": (html_to_markdown, HtmlToMarkdownConfig(pages_path=f"{folder}/pages")),
@@ -69,7 +66,6 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
         "consolidate": (consolidate, ConsolidateConfig(documents_path=documents, attributes=attributes)),
         "split_documents": (split_documents, SplitDocumentsConfig(documents_path=documents)),
         "sample_documents": (sample_documents, SampleDocumentsConfig(documents_path=documents, fraction=0.5)),
-        "shuffle_documents": (shuffle_documents, ShuffleDocumentsConfig(documents_path=documents, shards=shuffled)),
         "count_documents": (count_documents, CountDocumentsConfig(documents_path=documents)),
     }
 

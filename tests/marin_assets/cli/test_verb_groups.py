@@ -49,4 +49,4 @@ def test_a_misspelt_verb_is_told_the_one_that_was_meant(marin: Marin, arguments:
 def test_a_word_unlike_any_verb_is_told_all_of_them(marin: Marin) -> None:
     code, out, err = marin("instance", "zzz")
     assert (code, out) == (2, "")
-    assert err.startswith("marin instance: got 'zzz' as the verb, expected one of 'backup', 'restore', ")
+    assert err.startswith("marin instance: got 'zzz' as the verb, expected 'prune'")

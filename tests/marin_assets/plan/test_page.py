@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 from toy_steps import toy
 
+from marin_assets.assets.plan_job import table_of
 from marin_assets.plan.plan import Planned
 from marin_assets.plan.prepare import prepare_plan
-from marin_assets.plan.render.markdown import table_of
 from marin_assets.plan.render.page import page_of
 from marin_assets.plan.render.picture import DRAWN, image_of
 from marin_assets.step.graph import build_graph

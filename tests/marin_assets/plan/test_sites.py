@@ -11,13 +11,11 @@ from fleets import use, write_catalogue
 from toy_steps import toy
 
 from marin_assets import THIS_OUTPUT_PATH, InputName, Step, mirrored, output_path_of, versioned
+from marin_assets.assets.body.request import copies_for, refuse_foreign_urls
 from marin_assets.plan.plan import Action, plan
-from marin_assets.plan.sites.choice import with_sites
-from marin_assets.plan.sites.copies import copies_for
-from marin_assets.plan.sites.foreign import refuse_foreign_urls
+from marin_assets.plan.prepare import with_sites
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, parts_read, urls_in
-from marin_assets.plan.sites.needs import needs_of
-from marin_assets.plan.sites.readers import needs_of_readers
+from marin_assets.plan.sites.needs import needs_of, needs_of_readers
 from marin_assets.step.graph import Graph, Node, build_graph
 from marin_resources.hardware.resources import cpu, tpu
 from marin_resources.ray_tpu.fleet.fleet import Fleet, fleet_from_env

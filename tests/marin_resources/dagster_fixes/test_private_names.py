@@ -18,8 +18,6 @@ OWN = {
     "__init__.py",
     "compute_logs/__init__.py",
     "compute_logs/objects.py",
-    "compute_logs/uploads.py",
-    "compute_logs/waiting.py",
     "executor/__init__.py",
     "executor/interruption.py",
     "executor/step_threads.py",

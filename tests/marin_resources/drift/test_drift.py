@@ -101,16 +101,6 @@ def test_the_plumbing_is_one_sentence_and_no_line_in_a_log() -> None:
     assert (without_plumbing(found), describe(found)) == ((), "")
 
 
-def test_the_plumbing_is_compared_by_module_beside_what_the_function_uses() -> None:
-    used = {"used": {"m": "1"}, "used_format": 1}
-    record = changed(
-        RECORD, source_digest={**used, "modules": {"m": "1", "marin_resources.configuration.settings": "2"}}
-    )
-    now = changed(RECORD, source_digest={**used, "modules": {"m": "9", "marin_resources.configuration.settings": "3"}})
-    found = find_drift(of(record), of(now), {})
-    assert [d.sentence() for d in found] == ["The plumbing changed: 'marin_resources.configuration.settings'."]
-
-
 def test_an_input_of_other_content_is_drift_and_one_that_is_gone_is_not() -> None:
     assert drift(inputs={"toy/in": "i2"}) == [
         "The input 'toy/in' was computed again, and its content differs from the one read."

@@ -142,6 +142,23 @@ def test_a_changed_and_a_removed_file_are_seen_although_they_were_read_before(tm
     assert list(now["modules"]) == ["main"]
 
 
+def test_a_record_that_holds_more_of_the_source_is_compared_by_module(tmp_path: Path) -> None:
+    reference = write(tmp_path, main=MAIN, helper=HELPER)
+    recorded = {**source(reference), "used": {"main": "computed in another way"}, "used_format": 1}
+    assert source_now([reference], lambda module: True, recorded) is recorded
+    write(tmp_path, helper=f"# a comment\n{HELPER}")
+    now = source_now([reference], lambda module: True, recorded)
+    assert now is not None
+    assert now["modules"] == recorded["modules"]
+
+
+def test_many_steps_of_one_function_are_read_once(tmp_path: Path) -> None:
+    reference = write(tmp_path, main=MAIN, helper=HELPER)
+    first = read_source([reference], bool)
+    assert first is not None
+    assert read_source([reference], bool) is first
+
+
 def test_another_function_of_the_same_file_is_another_source(tmp_path: Path) -> None:
     recorded = source(write(tmp_path, main=MAIN, helper=HELPER))
     now = source_now([f"{tmp_path}/main.py:other"], lambda module: True, recorded)

@@ -13,7 +13,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.execution.backfill import BulkActionStatus
 from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.tags import BACKFILL_ID_TAG
-from dagster_homes import laptop_home
+from dagster_homes import laptop_home, new_home
 from kept_instance import dropped, fill
 from partition_steps import part
 from postgres_server import Postgres, postgres
@@ -175,3 +175,14 @@ def test_runs_of_others_remain(home: Path) -> None:
 def test_wrong_days_are_one_sentence(days: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert prune(f"--days={days}") == 2
     assert f"got {days!r}, expected a number of days, such as 30" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damaged", ["dagster.yaml", "history/runs.db"])
+def test_an_instance_that_cannot_be_read_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damaged: str
+) -> None:
+    home = new_home(tmp_path / "dagster")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    (home / damaged).write_text("storage: [postgres\n" * 100)
+    assert prune() == 2
+    assert f"The instance at {str(home)!r} cannot be read (" in capsys.readouterr().err

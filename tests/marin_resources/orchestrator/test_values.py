@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from marin_resources.orchestrator.values import UnstorableValueError, encode_value, read_value, write_value
+from marin_resources.orchestrator.io_manager import UnstorableValueError, encode_value, read_value, write_value
 from marin_resources.storage.files import read_from, sizes_below
 from marin_resources.storage.paths import join
 

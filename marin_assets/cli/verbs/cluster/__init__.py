@@ -13,7 +13,7 @@ VERBS = {
     "project": "give a project of Google Cloud what the clusters need",
     "up": "bring a cluster of the catalogue up: its head, and its slices",
     "down": "take it down: slices, head and workers",
-    "restart": "restart its head, and submit its jobs again",
+    "restart": "restart its head; its jobs end",
     "clean": "delete what is left of a cluster and belongs to nobody",
     "ssh": "a shell on the head, or on a host of a slice",
     "dashboard": "forward a cluster's dashboard to this machine",

@@ -9,7 +9,6 @@ which all users of the cluster can read.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import re
 import secrets
@@ -19,13 +18,10 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.cli.verbs.cluster.support.connection import add_cluster, call_cluster, settings_from, user_at_host
 from marin_assets.run.options import OptionError, OptionParser
 from marin_assets.run.output import print_line, print_stderr
-from marin_resources.configuration.settings import SettingError, default_prefix
-from marin_resources.storage.control.control import require_reachable
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobInfo, JobsApi
     from marin_resources.ray_tpu.cluster.code.code import Code
-    from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 
 SECRET = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)$", re.IGNORECASE)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -65,8 +61,6 @@ def run(options: argparse.Namespace) -> int:
         from marin_resources.ray_tpu.cluster.code.code import ship
 
         code = await ship(settings, api, (), None)
-        if code.package is not None:
-            await asyncio.to_thread(_keep, settings)
         await api.submit(**_request(job, code, python, variables, options))
         submitted.append(job)
         if options.no_wait:
@@ -83,35 +77,18 @@ def run(options: argparse.Namespace) -> int:
         return 130
 
 
-def _keep(settings: ClusterSettings) -> None:
-    """Keep the code below the prefix. Only a restart of the cluster needs it, so a prefix that is away is a warning."""
-    from marin_resources.ray_tpu.cluster.code.code import root_of
-    from marin_resources.ray_tpu.cluster.code.kept import keep
-    from marin_resources.ray_tpu.cluster.code.package import package_of
-
-    try:
-        prefix = default_prefix()
-        require_reachable(prefix)
-        keep(prefix, package_of(root_of(settings)))
-    except (OSError, SettingError) as error:
-        print_stderr(f"The code is not kept ({error}), so a restart of the cluster cannot submit this job again.")
-
-
 def _request(
     job: str, code: Code, python: str, variables: dict[str, str], options: argparse.Namespace
 ) -> dict[str, Any]:
-    from marin_resources.ray_tpu.cluster.restart.backup import CPUS, MEMORY  # late, for its weight
-
     names = ["--env", *options.env] if options.env else []
     command = code.command(python, "marin_resources.ray_tpu.job.command", *names, "--", *options.command)
     env_vars = {"env_vars": variables} if variables else {}
     memory_bytes = None if options.memory is None else int(options.memory * 1e9)
-    memory = {} if memory_bytes is None else {MEMORY: str(memory_bytes)}
     return {
         "submission_id": job,
         "entrypoint": _with_tools_of(python) + command,
         "runtime_env": {**code.runtime_env(), **env_vars},
-        "metadata": {"marin/user": user_at_host(), CPUS: f"{options.cpus:g}", **memory},
+        "metadata": {"marin/user": user_at_host()},
         "num_cpus": options.cpus,
         "memory_bytes": memory_bytes,
     }

@@ -7,10 +7,16 @@ outputs and their records are not touched. The instance may be in use.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from marin_assets.cli.verbs.instance.dagster_instance import opened_instance
 from marin_assets.run.output import print_line
+from marin_resources.configuration.settings import SettingError, ensure_dagster_home
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 DAYS = 30
 
@@ -29,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     from marin_resources.instance.prune import Reuses, successful_runs
 
     deleted = 0
-    with opened_instance() as (instance, home):
+    home = ensure_dagster_home()
+    with _opened_instance(home) as instance:
         old = successful_runs(instance, datetime.now(UTC) - timedelta(days=options.days))
         reuses = Reuses(instance)
         for run_id in tqdm(old, unit=" runs", disable=None, leave=False):
@@ -43,6 +50,29 @@ def run(options: argparse.Namespace) -> int:
         f"{options.days:g} days ago"
     )
     return 0
+
+
+@contextmanager
+def _opened_instance(home: str) -> Iterator[dg.DagsterInstance]:
+    """The instance. Raises SettingError for a dagster.yaml or a database that cannot be read in the block."""
+    # late, for their weight
+    import sqlite3
+
+    from dagster import DagsterError
+    from sqlalchemy.exc import SQLAlchemyError
+    from yaml import YAMLError
+
+    from marin_resources.dagster_fixes.databases import open_instance
+
+    try:
+        with open_instance() as instance:
+            yield instance
+    except (SQLAlchemyError, sqlite3.Error, YAMLError, DagsterError) as error:
+        why = " ".join(str(error).split())[:300]
+        raise SettingError(
+            f"The instance at {home!r} cannot be read ({type(error).__name__}: {why}). See what is wrong: "
+            "marin doctor dagster"
+        ) from error
 
 
 def _days(text: str) -> float:

@@ -1,10 +1,6 @@
-"""Perplexity and bits per byte on named sets of texts, by domain; two models' losses of every token, side by side.
+"""Perplexity and bits per byte on named sets of texts, by domain, and the loss of every token.
 
 layouts               rows of known sets as texts with a domain
 token_losses          the loss of every token of a text, in nats
-token_table           the tables of them, as parquet
-sums                  sums over texts: bits per byte, perplexity, and their errors
-measure_perplexity    the stage: sets and a model to numbers, and to tables of tokens
-loss_spans            two tokenizations of one text, laid over each other
-compare_losses        the stage: two tables of tokens to one page
+measure_perplexity    the stage: sets and a model to numbers with their errors, and to tables of tokens
 """

@@ -7,16 +7,23 @@ Out: `perplexity.json`, the numbers of each set and of each of its domains; `plo
      `sums/<set>/<number>.json` has the sums of that file.
 
 An attempt that resumes does not score finished files again: those with their sums.
+
+The columns of a table of tokens:
+
+id, domain, text        strings
+token_ids, ends         lists of int32: of each token its id, and where it ends in the text, in characters
+nats                    list of float32: the loss of each token
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice, tee
 from typing import Any
@@ -24,13 +31,10 @@ from typing import Any
 from marin_assets.inference.jax_model import load_model
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.evaluate.perplexity.dataset_formats import LAYOUTS, Text, TextError, read_texts, text_files
-from marin_assets.stages.evaluate.perplexity.plot import plot_bits_per_byte
-from marin_assets.stages.evaluate.perplexity.sums import Sums, total
-from marin_assets.stages.evaluate.perplexity.token_table import write_tokens
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
-from marin_resources.storage.files import exists, read_json, write_json
+from marin_resources.storage.files import exists, open_atomic, read_json, write_bytes, write_json
 from marin_resources.storage.paths import join
 from marin_resources.types.near_names import expected_one_of
 
@@ -40,6 +44,17 @@ PERPLEXITY, PLOT, TOKENS = "perplexity.json", "plots/bits_per_byte.png", "tokens
 LOG_EVERY_S = 10.0
 
 log = logging.getLogger(__name__)
+
+
+ROWS_OF_A_GROUP = 512
+
+
+MOST_BARS = 60
+"""The highest and the lowest of more domains are shown."""
+Z95 = 1.96
+
+
+NATS_PER_BIT = math.log(2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,3 +209,112 @@ def _check(config: MeasurePerplexityConfig) -> None:
             raise TextError(f"layouts names {name!r}, {expected_one_of(name, sorted(config.sets), 'sets')}")
         if layout not in LAYOUTS:
             raise TextError(f"The layout of {name!r} is {layout!r}, {expected_one_of(layout, LAYOUTS)}")
+
+
+def write_tokens(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write one table atomically, some rows at a time. Return the number of rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("id", "domain", "text")),
+            *((name, pa.list_(pa.int32())) for name in ("token_ids", "ends")),
+            ("nats", pa.list_(pa.float32())),
+        ]
+    )
+    count, remaining = 0, iter(rows)
+    with open_atomic(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        while group := list(islice(remaining, ROWS_OF_A_GROUP)):
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            count += len(group)
+    return count
+
+
+def plot_bits_per_byte(domains: Mapping[str, Mapping[str, Mapping[str, float]]], path: str) -> None:
+    """Write the PNG, atomically. `domains`: set -> domain -> its numbers."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # 0.4 s to import
+    from matplotlib.figure import Figure
+
+    bars = [
+        (f"{name}: {domain}" if domain != name else name, numbers)
+        for name, of in domains.items()
+        for domain, numbers in of.items()
+    ]
+    bars.sort(key=lambda bar: bar[1]["bits_per_byte"])
+    left_out = max(len(bars) - MOST_BARS, 0)
+    shown = bars if not left_out else [*bars[: MOST_BARS // 2], *bars[-MOST_BARS // 2 :]]
+    figure = Figure(figsize=(7, 0.9 + 0.26 * len(shown)), layout="constrained")
+    axes = figure.add_subplot()
+    errors = [Z95 * numbers.get("bits_per_byte_stderr", 0.0) for _, numbers in shown]
+    axes.barh(
+        [label for label, _ in shown],
+        [numbers["bits_per_byte"] for _, numbers in shown],
+        xerr=errors,
+        color="tab:blue",
+        error_kw={"elinewidth": 1, "ecolor": "0.3"},
+    )
+    axes.tick_params(axis="y", labelsize=8)
+    note = f"; {left_out} domains between are left out" if left_out else ""
+    axes.set(xlabel=f"bits per byte, 95% confidence interval{note}", ylim=(-0.7, len(shown) - 0.3))
+    axes.grid(alpha=0.3, axis="x")
+    buffer = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+    write_bytes(path, buffer.getvalue())
+
+
+@dataclass(kw_only=True)
+class Sums:
+    """Sums over texts: of their bytes in UTF-8, of their tokens, and of their losses in nats."""
+
+    texts: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    nats: float = 0.0
+    nats2: float = 0.0
+    bytes2: int = 0
+    nats_by_bytes: float = 0.0
+    """Sums of squares and of products, for the error of a ratio."""
+    without_tokens: int = 0
+    """Further texts, such as "", which have nothing to predict."""
+
+    def add(self, *, bytes_: int, tokens: int, nats: float) -> None:
+        self.texts += 1
+        self.bytes += bytes_
+        self.tokens += tokens
+        self.nats += nats
+        self.nats2 += nats * nats
+        self.bytes2 += bytes_ * bytes_
+        self.nats_by_bytes += nats * bytes_
+
+    def numbers(self) -> dict[str, float | int]:
+        """Return texts, bytes, tokens, bits_per_byte with its standard error, and perplexity (of a token).
+
+        The error is that of a ratio of two sums over texts (Cochran 1977, 6.3): texts are independent, tokens of one
+        text are not. It is left out for a single text.
+        """
+        bits_per_byte = self.nats / NATS_PER_BIT / self.bytes
+        numbers: dict[str, float | int] = {
+            "texts": self.texts,
+            "bytes": self.bytes,
+            "tokens": self.tokens,
+            "bits_per_byte": bits_per_byte,
+            "perplexity": math.exp(min(self.nats / self.tokens, 700.0)),
+        }
+        if self.texts > 1:
+            numbers["bits_per_byte_stderr"] = self._error()
+        return numbers
+
+    def _error(self) -> float:
+        ratio = self.nats / self.bytes
+        squares = self.nats2 - 2 * ratio * self.nats_by_bytes + ratio * ratio * self.bytes2
+        return math.sqrt(max(squares, 0.0) * self.texts / (self.texts - 1)) / self.bytes / NATS_PER_BIT
+
+
+def total(of: Iterable[Sums]) -> Sums:
+    """The sums of all."""
+    totals = Sums()
+    for sums in of:
+        for name, value in vars(sums).items():
+            setattr(totals, name, getattr(totals, name) + value)
+    return totals

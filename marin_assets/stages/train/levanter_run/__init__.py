@@ -8,7 +8,6 @@ damage         a checkpoint that cannot be loaded is named
 memory         refuse what the devices cannot hold
 models         our model specs as Levanter's configs
 beginning      the first state: random weights, those of a starting point, or the model that LoRA adapts or DPO trains
-checkpoint_arrays  the names and shapes in a checkpoint
 tracker        Levanter's metrics go to our file and to the log; the process's log handlers stay
 checkpointer   a checkpoint begins after the evaluation of its step, and after the metrics are saved
 export         the Hugging Face folder of the trained model

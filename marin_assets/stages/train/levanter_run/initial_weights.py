@@ -7,6 +7,7 @@ compute, and leaves random ones in the average.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -17,21 +18,30 @@ import equinox as eqx
 import haliax as hax
 import jax
 import levanter.checkpoint
+import tensorstore as ts
+from haliax.jax_utils import is_jax_array_like
 from haliax.partitioning import named_jit, round_axis_for_partitioning
 from levanter.main import train_lm
+from levanter.tensorstore_serialization import build_kvstore_spec
 from levanter.tokenizers import load_tokenizer
 from levanter.trainer import Trainer
 from levanter.trainer_state import TrainerState
+from levanter.utils.jax_utils import leaf_key_paths
 
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.inputs.hf_folder import read_hf_config
 from marin_assets.stages.train.inputs.starting_point import StartingPoint
-from marin_assets.stages.train.levanter_run.checkpoint_arrays import require_arrays
 from marin_assets.stages.train.levanter_run.damage import reading
-from marin_resources.storage.files import list_files, open_to_read, write_json
+from marin_resources.storage.files import exists, list_files, open_to_read, write_json
 from marin_resources.storage.mirror import local_path_of
 from marin_resources.storage.paths import absolute, is_local, join
 
 log = logging.getLogger(__name__)
+
+
+ARRAY = "/zarr.json"
+AVERAGE = "model_averaging/"
+OPTIMIZER = "opt_state/"
 
 
 class BeginningTrainer(Trainer):
@@ -156,3 +166,52 @@ def first_model(config: Any, trainer: Any, converter: Any) -> Any:
         config.model.model_type, config=config.model, axis_mapping=mapping, dtype=trainer.mp.compute_dtype
     )
     return named_jit(trainer.mp.cast_to_param, mapping)(model)
+
+
+def require_arrays(path: str, tree: Any, *, below: str = "") -> None:
+    """Raise TrainError unless the checkpoint at `path` has an array of the same shape for each one in a tree.
+
+    `below`: where the tree is in the checkpoint. A checkpoint of the older form, one folder an array, is not read.
+    """
+    if not exists(join(path, "manifest.ocdbt")):
+        return
+    stored = arrays_in(path)
+    shapes = {below + name: shape for name, shape in shapes_of(tree).items()}
+    if not below and any(name.startswith(AVERAGE) for name in stored) != any(
+        name.startswith(AVERAGE) for name in shapes
+    ):
+        has, wants = ("", "no ") if any(name.startswith(AVERAGE) for name in stored) else ("no ", "an ")
+        raise TrainError(
+            f"The checkpoint at {path!r} has {has}averaged weights, and this run keeps {wants}average. Set ema_beta as "
+            "in that run, or continue from the weights alone with optimizer_state=False."
+        )
+    for name, shape in shapes.items():
+        if name not in stored and name.startswith(OPTIMIZER):
+            raise TrainError(
+                f"The checkpoint at {path!r} has no {name!r}: its optimizer is another one. Use that run's kind of "
+                "optimizer, or continue from the weights alone with optimizer_state=False."
+            )
+        if stored.get(name) != shape:
+            has = f"with shape {stored[name]}" if name in stored else "not at all"
+            raise TrainError(
+                f"The checkpoint at {path!r} has {name!r} {has}, and this run's model has {shape}. Pass the model (and "
+                "the tokenizer) that it was trained with."
+            )
+
+
+def arrays_in(path: str) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of each array in a checkpoint."""
+    store = ts.KvStore.open({"driver": "ocdbt", "base": build_kvstore_spec(path)}).result()
+    names = [key.decode() for key in store.list().result() if key.endswith(ARRAY.encode())]
+    reads = [(name, store.read(name)) for name in names]
+    return {name.removesuffix(ARRAY): tuple(json.loads(read.result().value)["shape"]) for name, read in reads}
+
+
+def shapes_of(tree: Any) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of each array in a tree, by the names that a checkpoint has."""
+    is_named = lambda leaf: isinstance(leaf, hax.NamedArray)  # noqa: E731
+    names = jax.tree.leaves(leaf_key_paths(tree, is_leaf=is_named))
+    leaves = jax.tree.leaves(tree, is_leaf=is_named)
+    arrays = [leaf.array if is_named(leaf) else leaf for leaf in leaves]
+    pairs = zip(names, arrays, strict=True)
+    return {name.replace(".", "/"): tuple(array.shape) for name, array in pairs if is_jax_array_like(array)}

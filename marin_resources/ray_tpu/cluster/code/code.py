@@ -2,6 +2,8 @@
 
 A job with shipped code starts in the directory of the unpacked package. A job of an image starts in `image_root`,
 which corresponds to the working directory here: a script has the same path relative to both.
+
+A cluster keeps a package in the memory of its head, and loses it with the head. The name has the digest of the content.
 """
 
 from __future__ import annotations
@@ -13,17 +15,23 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from marin_resources.configuration.settings import project_root
-from marin_resources.ray_tpu.cluster.code.kept import keep
 from marin_resources.ray_tpu.cluster.code.package import CodeError, Package, package_of
 from marin_resources.ray_tpu.cluster.settings import ClusterSettings, CodeMode
+from marin_resources.storage.files import exists, write_bytes
+from marin_resources.storage.paths import join
 from marin_resources.wire.reference import import_paths
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi
+
+
+FOLDER = ".marin/code"
+"""Below the prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,3 +165,20 @@ def _uploading(address: str, uri: str) -> asyncio.Lock:
 
 
 _LOCKS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = WeakKeyDictionary()
+
+
+def keep(prefix: str, package: Package) -> None:
+    """Store the package below the prefix, unless it exists."""
+    path = _path(prefix, package.uri)
+    if not _is_kept(path):
+        write_bytes(path, package.data)
+        _is_kept.cache_clear()
+
+
+def _path(prefix: str, uri: str) -> str:
+    return join(prefix, FOLDER, uri.rpartition("://")[2])
+
+
+@cache
+def _is_kept(path: str) -> bool:
+    return exists(path)

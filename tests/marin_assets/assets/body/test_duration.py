@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from toy_steps import toy
 
-from marin_assets.assets.body.duration import was_long_running
+from marin_assets.assets.body.materialize import was_long_running
 from marin_assets.assets.body.request import build_task
 from marin_assets.step.graph import build_graph
 from marin_resources.ray_tpu.cluster.handle import is_small

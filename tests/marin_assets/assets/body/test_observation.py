@@ -11,7 +11,7 @@ import pytest
 from paced_steps import PacedConfig, step_until_seen
 
 from marin_assets import Step
-from marin_assets.assets.body.observation import observation_of
+from marin_assets.assets.body.materialize import observation_of
 from marin_assets.assets.runs.run import run_graph
 from marin_assets.step.graph import build_graph
 from marin_resources.orchestrator import progress_reporter as watched_pace

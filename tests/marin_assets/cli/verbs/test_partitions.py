@@ -18,7 +18,7 @@ from running import ROOT
 
 import marin_assets.experiments
 from marin_assets import ConfigError, dynamic, output_path_of, product, static, versioned
-from marin_assets.assets.partitions import definition_of
+from marin_assets.assets.factory import definition_of
 from marin_assets.assets.runs.run import run_graph
 from marin_assets.catalog.experiments_folder import load_experiments
 from marin_assets.plan.partition_runs import PartitionRun

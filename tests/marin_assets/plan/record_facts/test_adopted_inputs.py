@@ -15,15 +15,14 @@ from partition_steps import part
 from toy_steps import toy
 
 from marin_assets import Step, dynamic, mirrored, output_path_of
+from marin_assets.assets.body.request import copies_for
 from marin_assets.documents.snapshots import SnapshotError, read_unchanged_snapshot
 from marin_assets.experiments.hello_world import NumbersConfig, StatsConfig, compute_stats, make_numbers
 from marin_assets.plan.plan import Action, plan
-from marin_assets.plan.prepare import prepare_plan
+from marin_assets.plan.prepare import prepare_plan, with_sites
 from marin_assets.plan.record_facts.adopted_inputs import adopted_inputs, facts_of_adopted, made_from
 from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.plan.record_facts.node_drift import drift_of
-from marin_assets.plan.sites.choice import with_sites
-from marin_assets.plan.sites.copies import copies_for
 from marin_assets.plan.sites.needs import needs_of
 from marin_assets.stages.report.records import parents_of, read_records
 from marin_assets.stages.report.report import ReportConfig, write_report

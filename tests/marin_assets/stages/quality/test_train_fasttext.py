@@ -13,8 +13,13 @@ from shard_files import data_of, write_shards
 from marin_assets.documents import Document
 from marin_assets.stages.quality.classifier import ClassifierError, find_model, load_classifier, one_line
 from marin_assets.stages.quality.sample import Smallest
-from marin_assets.stages.quality.scores import scores, wilson
-from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, TrainingError, train_fasttext
+from marin_assets.stages.quality.train_fasttext import (
+    TrainFastTextConfig,
+    TrainingError,
+    scores,
+    train_fasttext,
+    wilson,
+)
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import read_json
 

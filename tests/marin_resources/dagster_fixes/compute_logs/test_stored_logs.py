@@ -50,14 +50,18 @@ def peak_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 manager = StoredComputeLogManager({prefix!r}, {local!r})
-captured = manager._uploads.begin(["small"])
-manager._uploads.end(captured, 60)  # the client is imported
+def leave(name, mib):
+    with open(manager.local_manager.get_captured_local_path([name], "out"), "wb") as file:
+        for _ in range(mib):
+            file.write(b"x" * 1024**2)
+    manager._mark_ended([name])
+
+os.makedirs({local!r})
+leave("small", 1)
+assert manager.store_what_is_left() == 1  # the client is imported
 before_mb = peak_mb()
-captured = manager._uploads.begin(["large"])
-with open(manager.local_manager.get_captured_local_path(["large"], "out"), "wb") as file:
-    for _ in range(200):
-        file.write(b"x" * 1024**2)
-manager._uploads.end(captured, 120)
+leave("large", 200)
+assert manager.store_what_is_left() == 1
 assert manager.waiting() == 0
 end = manager.get_log_data(["large"], f"{{200 * 1024**2 - 5}}:0", max_bytes=1024**2)
 assert end.stdout == b"xxxxx", end
@@ -168,7 +172,7 @@ def test_a_log_is_no_data_of_the_prefix(gcs_bucket: BucketForTests, here: Path) 
 def test_a_log_that_grows_is_told_to_who_has_it_open_on_another_machine(
     gcs_bucket: BucketForTests, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("marin_resources.dagster_fixes.compute_logs.subscriptions.POLL_S", 0.1)
+    monkeypatch.setattr("marin_resources.dagster_fixes.compute_logs.manager.POLL_S", 0.1)
     manager, there = manager_of(gcs_bucket.prefix, here), manager_of(gcs_bucket.prefix, tmp_path / "there")
     told: list[bytes] = []
 
@@ -240,23 +244,46 @@ def test_a_bucket_that_is_away_costs_a_run_a_short_wait_and_no_line_of_its_log(
         assert lines(manager, key) == expected, "the UI of this machine shows it"
         assert manager.waiting() == 1
         gcs_bucket.calm()
-        wait_until(lambda: manager.waiting() == 0, "the upload, by itself")
+        assert manager.store_what_is_left() == 1
+        assert files_of(home / "storage") == []
     assert lines(manager_of(gcs_bucket.prefix, tmp_path / "there"), key) == expected
 
 
-def test_the_log_of_a_killed_process_is_stored_by_the_next_one(
-    gcs_bucket: BucketForTests, here: Path, tmp_path: Path
+def test_what_an_ended_process_has_left_is_stored_by_the_next_one(
+    gcs_bucket: BucketForTests, here: Path, tmp_path: Path, away_shortly: None
 ) -> None:
-    crash_in_capture(gcs_bucket.prefix, here)
+    gcs_bucket.fail(status=503, times=None)
+    with manager_of(gcs_bucket.prefix, here).capture_logs(KEY):
+        print("the last words", flush=True)
+    gcs_bucket.calm()
     next_one = manager_of(gcs_bucket.prefix, here)
     assert next_one.waiting() == 1
     assert lines(next_one, KEY) == ["the last words"]
     with next_one.capture_logs(["another", "compute_logs", "xyz"]):
-        wait_until(lambda: next_one.waiting() == 1, "the upload of the killed one's")
+        wait_until(lambda: next_one.waiting() == 0, "the upload of what is left")
     assert files_of(here) == []
     there = manager_of(gcs_bucket.prefix, tmp_path / "there")
     assert lines(there, KEY) == ["the last words"]
     assert there.is_capture_complete(KEY), "nobody prints to it any more"
+
+
+def test_a_killed_process_leaves_its_log_on_its_machine(gcs_bucket: BucketForTests, here: Path) -> None:
+    crash_in_capture(gcs_bucket.prefix, here)
+    next_one = manager_of(gcs_bucket.prefix, here)
+    assert next_one.store_what_is_left() == 0
+    assert lines(next_one, KEY) == ["the last words"]
+
+
+def test_a_step_that_raises_has_its_whole_log_stored(gcs_bucket: BucketForTests, here: Path, tmp_path: Path) -> None:
+    def fail() -> None:
+        print("the last words", flush=True)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"), manager_of(gcs_bucket.prefix, here).capture_logs(KEY):
+        fail()
+    there = manager_of(gcs_bucket.prefix, tmp_path / "there")
+    assert lines(there, KEY) == ["the last words"]
+    assert there.is_capture_complete(KEY)
 
 
 def test_the_log_of_a_process_that_lives_is_left_to_it(gcs_bucket: BucketForTests, here: Path) -> None:

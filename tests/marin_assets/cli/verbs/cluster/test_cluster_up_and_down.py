@@ -113,7 +113,7 @@ def test_a_dry_run_prints_the_commands_and_does_nothing(desk: Desk) -> None:
 def test_a_restart_makes_the_head_anew_and_leaves_the_slices(desk: Desk) -> None:
     assert desk.marin("up", NAME).returncode == 0
     head, slices = desk.google.world.instances.copy(), desk.slices()
-    done = desk.marin("restart", NAME, "--yes", "--without-jobs")
+    done = desk.marin("restart", NAME, "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert desk.machines() == ["ray-us-central2-head"]
     assert desk.google.world.instances.keys().isdisjoint(head)
@@ -167,7 +167,6 @@ def test_a_shell_and_the_dashboard_go_through_the_proxy_of_google(desk: Desk) ->
     [
         (["restart", NAME], "all jobs on us-central2 are interrupted. Pass --yes, or look with --dry-run."),
         (["restart", "us-central", "--yes"], "No cluster 'us-central' in"),
-        (["restart", NAME, "--without-jobs", "--from", "x"], "--from has jobs, and --without-jobs has none."),
         (["down", NAME], "all jobs on us-central2 end. Pass --yes, or look with --dry-run."),
         (["up", "us-central"], "No cluster 'us-central' in"),
         (["ssh", NAME, "--worker", "1"], "--worker is of a slice. Name the slice."),

@@ -7,21 +7,18 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from tokenizer_settings import with_settings, with_token
 
 from marin_assets.documents import Document, write_documents, write_rows
 from marin_assets.inference.jax_model import ModelError
-from marin_assets.stages.evaluate.perplexity.compare_losses import CompareLossesConfig, compare_losses
 from marin_assets.stages.evaluate.perplexity.dataset_formats import LAYOUTS, TextError, read_texts
-from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
-from marin_assets.stages.evaluate.perplexity.sums import Sums
+from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, Sums, measure_perplexity
 from marin_assets.stages.evaluate.perplexity.token_losses import spans_of
-from marin_assets.stages.evaluate.perplexity.token_table import read_tokens
 from marin_assets.stages.tokenize.cache import read_documents_of
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.step.values import unwrap_versioned_value, versioned
-from marin_resources.storage.files import read_bytes
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +38,8 @@ def measured(model_path: str, output: Path | str, **fields: Any) -> dict[str, An
 
 
 def tokens_of(output: Path, name: str, number: int = 0) -> list[dict[str, Any]]:
-    return list(read_tokens(f"{output}/tokens/{name}/{number:05}.parquet"))
+    rows: list[dict[str, Any]] = pq.read_table(f"{output}/tokens/{name}/{number:05}.parquet").to_pylist()
+    return rows
 
 
 @pytest.mark.long
@@ -161,18 +159,6 @@ def test_finished_files_are_not_scored_again(
     assert measured(model_path, tmp_path, sets=sets) == whole
     assert len(read) == 1
     assert measured(str(tmp_path / "no model"), tmp_path, sets=sets) == whole, "nothing is left to score"
-
-
-@pytest.mark.long
-def test_outputs_in_a_bucket_are_compared_there(model_path: str, paloma: str, gcs_prefix: str, tmp_path: Path) -> None:
-    outputs = [f"{gcs_prefix}/perplexity/{name}" for name in ("one", "other")]
-    for output, length in zip(outputs, (None, 16), strict=True):
-        measured(model_path, output, sets={"p": paloma}, max_length=versioned(length), max_texts=versioned(3))
-    config = CompareLossesConfig(first_path=outputs[0], second_path=outputs[1], output_path=f"{gcs_prefix}/losses")
-    result = compare_losses(unwrap_versioned_value(config))
-    assert (result["texts"], result["shown"], result["only_one"]) == (6, 6, 0)
-    assert result["gap_bits_per_byte"] != 0
-    assert len(read_bytes(f"{gcs_prefix}/losses/comparison.html")) == result["bytes"]
 
 
 @pytest.mark.long
