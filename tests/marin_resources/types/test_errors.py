@@ -22,8 +22,10 @@ PHRASE = "its text is a phrase, which the sentence of its catcher takes in"
 NO_SENTENCES = {
     "marin_assets.run.output.ReaderGoneError": CONTROL_FLOW,
     "marin_assets.catalog.script._Reached": CONTROL_FLOW,
-    "marin_assets.stages.download.hub.faults.Fault": PHRASE,
     "marin_assets.stages.download.hub.transfer._WrongChecksumError": PHRASE,
+    "marin_assets.stages.download.warc.http_message.BodyTooLargeError": CONTROL_FLOW,
+    "marin_assets.stages.download.warc.http_message.EncodingError": CONTROL_FLOW,
+    "marin_assets.stages.download.web.faults.Fault": PHRASE,
     "marin_assets.stages.evaluate.models.prepared._Built": CONTROL_FLOW,
     "marin_assets.stages.filter.words.spacy_chunks.TooManyAffixes": CONTROL_FLOW,
     "marin_assets.stages.tokenize.chat.messages.NotAChat": "its text is the name by which the row is counted",
