@@ -10,11 +10,14 @@ import base64
 import gzip
 import hashlib
 import importlib
+import json
 import pydoc
 import re
 import uuid
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from urllib.parse import urlsplit
 
 DATE = "2024-05-18T01:58:10Z"
 MODULES = (
@@ -108,3 +111,44 @@ def conversion(url: str, text: str, language: str = "eng") -> bytes:
         "Content-Type": "text/plain",
     }
     return warc_record("conversion", text.encode(), headers)
+
+
+def cdx_lines(name: str, content: bytes) -> list[str]:
+    """Return the lines of the index for the responses of a gzip WARC file, as Common Crawl writes them."""
+    lines, position = [], 0
+    while position < len(content):
+        inflate = zlib.decompressobj(31)
+        head, _, block = inflate.decompress(content[position:]).partition(b"\r\n\r\n")
+        length = len(content) - position - len(inflate.unused_data)
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+        if fields["WARC-Type"] == "response":
+            url = fields["WARC-Target-URI"]
+            row = {
+                "url": url, "mime": "text/html", "mime-detected": fields.get("WARC-Identified-Payload-Type", ""),
+                "status": block.split(b" ")[1].decode(), "digest": fields["WARC-Payload-Digest"].removeprefix("sha1:"),
+                "length": str(length), "offset": str(position), "filename": name, "charset": "UTF-8",
+                "languages": fields.get("X-Languages", "eng"),
+            }  # fmt: skip
+            lines.append(f"{surt_of(url)} 20240518015810 {json.dumps(row)}")
+        position += length
+    return lines
+
+
+def surt_of(url: str) -> str:
+    parts = urlsplit(url)
+    host = ",".join(reversed((parts.hostname or "").removeprefix("www.").split(".")))
+    return f"{host})" + (parts.path + (f"?{parts.query}" if parts.query else "")).lower()
+
+
+def index_files(lines: Iterable[str], *, lines_a_member: int = 5, members_a_file: int = 3) -> dict[str, bytes]:
+    """Return cluster.idx and the cdx files of sorted lines."""
+    rows = sorted(lines)
+    files: dict[str, bytes] = {}
+    cluster = []
+    for number, start in enumerate(range(0, len(rows), lines_a_member)):
+        name = f"cdx-{number // members_a_file:05d}.gz"
+        part = gzip.compress("".join(f"{row}\n" for row in rows[start : start + lines_a_member]).encode(), mtime=0)
+        key, time, _ = rows[start].split(" ", 2)
+        cluster.append(f"{key} {time}\t{name}\t{len(files.get(name, b''))}\t{len(part)}\t{number + 1}\n")
+        files[name] = files.get(name, b"") + part
+    return {**files, "cluster.idx": "".join(cluster).encode()}

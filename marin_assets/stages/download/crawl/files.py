@@ -36,9 +36,9 @@ def crawl_files(
     if path.lower().endswith(LISTS):
         names = _listed(path, max_connections)
         chosen = _sample(names, max_files)
-        return _located(chosen, base_url, max_connections), 0
+        return located(chosen, base_url, max_connections), 0
     if is_web(path):
-        return _located([path.rpartition("/")[2]], path.rpartition("/")[0], max_connections), 0
+        return located([path.rpartition("/")[2]], path.rpartition("/")[0], max_connections), 0
     stored = stored_files(path)
     by_name = {file.name: file for file in stored if file.name.lower().endswith(SUFFIXES)}
     if not by_name:
@@ -102,8 +102,8 @@ def _sample(names: Sequence[str], most: int | None) -> list[str]:
     return sorted(chosen)
 
 
-def _located(names: Sequence[str], base: str, max_connections: int) -> list[CrawlFile]:
-    """The files below a base, with their sizes, by one request each."""
+def located(names: Sequence[str], base: str, max_connections: int) -> list[CrawlFile]:
+    """The files below a base, with their sizes, by one request each. Raises CrawlError and DownloadError."""
     if is_web(base):
         from marin_assets.stages.download.crawl.web import WebClient
 
@@ -116,7 +116,7 @@ def _located(names: Sequence[str], base: str, max_connections: int) -> list[Craw
             stored = stored_file(place)
         except FileNotFoundError:
             raise CrawlError(
-                f"The list names {name!r}, and {place!r} does not exist. Correct base_url, or copy the file there."
+                f"{place!r} does not exist, expected a file of the crawl. Correct base_url or the list, or copy it."
             ) from None
         return CrawlFile(name=name, path=place, size_bytes=stored.size_bytes, stored=stored)
 

@@ -99,6 +99,30 @@ class WebClient:
 
         return self.persist(locate, url)
 
+    def range(self, url: str, start: int, end: int) -> bytes:
+        """The bytes of a file from `start` to `end`. Raises CrawlError and DownloadError."""
+        data = bytearray()
+
+        def fetch() -> bytes:
+            at = start + len(data)
+            with self.answer("GET", url, {"Range": f"bytes={at}-{end - 1}"}) as answer:
+                match = answers.RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+                if answer.headers.get("Content-Encoding", "identity") != "identity":
+                    raise Fault("wrong_answer", "the content is encoded")
+                if answer.status_code == 200:
+                    raise Fault("range_ignored", wait_s=0.0)
+                if match is None or int(match[1]) != at:
+                    raise Fault("wrong_range", f"expected one from {at}")
+                for block in body_of(answer):
+                    data.extend(block)
+                    if len(data) >= end - start:
+                        break
+            if len(data) < end - start:
+                raise Fault("cut", f"the answer ended at byte {start + len(data)}, expected {end}")
+            return bytes(data[: end - start])
+
+        return self.persist(fetch, url, lambda: len(data))
+
     def persist(self, action: Callable[[], T], url: str, progress: Callable[[], int] = lambda: 0) -> T:
         return persist(action, subject=f"The file {url!r}", tally=self.tally, stop=self._stop, progress=progress)
 

@@ -18,7 +18,7 @@ CONNECT_S = 30.0
 STALL_S = 30.0
 """A connection that sends less than LEAST_BYTES_PER_S in this time is ended."""
 LEAST_BYTES_PER_S = 1000
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 
 def checked_start(answer: requests.Response, size_bytes: int, start: int, *, whole: bool) -> int:
@@ -27,7 +27,7 @@ def checked_start(answer: requests.Response, size_bytes: int, start: int, *, who
         raise Fault("wrong_answer", f"the content is encoded: {answer.headers['Content-Encoding']!r:.60}")
     if answer.status_code == 206:
         given = answer.headers.get("Content-Range", "")
-        match = _RANGE.fullmatch(given)
+        match = RANGE.fullmatch(given)
         if match is None or int(match[1]) != start:
             raise Fault("wrong_range", f"the server sent the range {given!r:.60}, expected one from {start}")
         size = match[3]

@@ -284,7 +284,7 @@ def test_a_list_of_paths_names_the_files(tmp_path: Path, read: Read) -> None:
         (b"\n", "has no paths"),
         (gzip.compress(b"a.warc.gz\n")[:-3], "is damaged, cut or no text"),
         (b"\xff\xfe", "is damaged, cut or no text"),
-        (b"missing.warc.gz\n", r"The list names 'missing\.warc\.gz', and '.*' does not exist"),
+        (b"missing.warc.gz\n", r"missing\.warc\.gz' does not exist, expected a file of the crawl"),
     ],
 )
 def test_a_list_that_cannot_be_used_is_a_sentence(tmp_path: Path, read: Read, content: bytes, sentence: str) -> None:
