@@ -288,8 +288,8 @@ class _Seekable(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        left = self._file.size_bytes - self._position
-        size = left if size < 0 else min(size, left)
+        rest = self._file.size_bytes - self._position
+        size = rest if size < 0 else min(size, rest)
         parts = []
         while size > 0:
             parts.append(self._file.read_at(self._position, size))
