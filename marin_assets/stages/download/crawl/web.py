@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FIRST_BYTES = 128 * 2**10
+"""Bytes of the first request after a jump. Each that follows has twice as many: a reader that stops or jumps has left
+little unread, and one that reads on sends few requests."""
 SEGMENT_BYTES = 32 * 2**20
-"""Bytes of one request. A reader that stops early has left at most these unread."""
+"""Most bytes of one request."""
 IGNORED_RANGES = 1
 """Answers with the whole file in place of a range, until one is read up to the range."""
 
@@ -165,7 +168,7 @@ def _require_answer(answer: requests.Response, url: str) -> None:
 
 
 class WebFile:
-    """One file, read forward by requests of SEGMENT_BYTES. It holds the block that arrived last."""
+    """One file, read forward by requests that grow. It holds the block that arrived last."""
 
     def __init__(self, client: WebClient, file: CrawlFile) -> None:
         self.size_bytes = file.size_bytes
@@ -174,6 +177,7 @@ class WebFile:
         self._blocks: Iterator[bytes] | None = None
         self._next = self._end = -1
         """Offset of the next block of the answer that is open, and the end of its range."""
+        self._segment = FIRST_BYTES
         self._ignored = 0
 
     def read_at(self, offset: int, size: int) -> bytes:
@@ -197,7 +201,8 @@ class WebFile:
         try:
             if self._blocks is None or self._next != offset:
                 self.close()
-                self._end = min(offset + SEGMENT_BYTES, self.size_bytes)
+                self._segment = min(2 * self._segment if self._next == offset else FIRST_BYTES, SEGMENT_BYTES)
+                self._end = min(offset + self._segment, self.size_bytes)
                 self._blocks, self._next = self._answered(offset, self._end), offset
             block = next(self._blocks, b"")
             if not block:

@@ -136,9 +136,11 @@ class _Stream:
         return skipped
 
     def skip_blanks(self) -> None:
-        while (first := self.peek(1)) and first in b"\r\n \t":
-            end = next((i for i, byte in enumerate(self._held) if byte not in b"\r\n \t"), len(self._held))
-            self._drop(end)
+        while self._held or self._more():
+            rest = self._held.lstrip(b"\r\n \t")
+            self._drop(len(self._held) - len(rest))
+            if rest:
+                return
 
     def headers(self) -> dict[str, str] | None:
         """The headers of a record, consumed; None, and nothing consumed, if none begin here."""

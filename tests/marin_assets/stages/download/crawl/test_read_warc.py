@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import crawls
 import pytest
 import zstandard
 from crawls import Read, documents_of, reasons
@@ -37,6 +38,8 @@ from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.paths import join
 
 HTML = b"<html><body><p>Owls hunt at night.</p></body></html>"
 URL = "https://example.org/owls"
@@ -307,14 +310,6 @@ def test_a_wrong_field_is_refused(tmp_path: Path, read: Read, fields: dict[str, 
         read(tmp_path, **fields)
 
 
-KILLED = """
-import json, sys
-from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
-from marin_assets.step.values import unwrap_versioned_value
-print(json.dumps(read_warc(unwrap_versioned_value(ReadWarcConfig(**json.loads(sys.argv[1]))))))
-"""
-
-
 @pytest.mark.long
 def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_path: Path, read: Read) -> None:
     draw = random.Random(8)
@@ -324,7 +319,7 @@ def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_pa
     whole, output = tmp_path / "pages0", tmp_path / "killed"
     names = sorted(path.name for path in whole.glob("part-*"))
     paths = {"input_path": str(tmp_path / "crawl"), "output_path": str(output)}
-    command = [sys.executable, "-c", KILLED, json.dumps({**paths, "source": "crawl", "shard_bytes": 300_000})]
+    command = [sys.executable, crawls.__file__, json.dumps({**paths, "source": "crawl", "shard_bytes": 300_000})]
     for finished in sorted(draw.sample(range(1, len(names)), 4)):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while len(list(output.glob("part-*"))) < finished and process.poll() is None:
@@ -353,3 +348,13 @@ def test_memory_stays_flat_over_ten_times_the_input(tmp_path: Path) -> None:
         command = [sys.executable, "-c", FLAT, str(tmp_path / f"crawl/{copies}"), str(tmp_path / f"out{copies}")]
         kilobytes.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
     assert kilobytes[1] < kilobytes[0] + 20_000
+
+
+def test_a_crawl_in_a_bucket_is_read(any_prefix: str, tmp_path: Path, read: Read) -> None:
+    for name, content in {"a.warc.gz": members(crawl_records()), "b.warc": b"".join(crawl_records(["abc"]))}.items():
+        write(tmp_path, content, name)
+        write_bytes(join(any_prefix, "crawl", name), content)
+    write_bytes(join(any_prefix, "warc.paths"), b"b.warc\na.warc.gz\n")
+    whole = read(tmp_path / "crawl")
+    assert read(join(any_prefix, "crawl"), shard_bytes=5000) == whole
+    assert read(join(any_prefix, "warc.paths"), base_url=join(any_prefix, "crawl")) == whole

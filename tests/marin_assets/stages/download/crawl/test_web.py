@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
+import crawls
 import pytest
 from crawl_server import CrawlServer
 from crawls import Read
@@ -143,6 +148,7 @@ def test_no_more_connections_are_open_than_allowed(crawl: CrawlServer) -> None:
 
 
 def test_a_file_is_read_from_any_byte(crawl: CrawlServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "FIRST_BYTES", 1000)
     monkeypatch.setattr(web, "SEGMENT_BYTES", 5000)
     content, draw = crawl.files[NAMES[0]], random.Random(1)
     with WebClient(2) as client:
@@ -164,3 +170,24 @@ def test_the_reader_stops_when_its_client_closes(crawl: CrawlServer) -> None:
         file = client.opened(client.located([NAMES[0]], crawl.url)[0])
     with pytest.raises(DownloadError, match="stopped"):
         file.read_at(0, 10)
+
+
+@pytest.mark.long
+def test_kills_among_faults_change_no_page(crawl: CrawlServer, expected: list[object], tmp_path: Path) -> None:
+    draw, output = random.Random(9), tmp_path / "killed"
+    for name in NAMES:
+        crawl.fault(name, "", *draw.sample(["cut", "busy", "hang_up", "wrong_range"], 2))
+    all_bytes = sum(len(crawl.files[name]) for name in NAMES)
+    fields = {"input_path": crawl.url + LIST, "base_url": crawl.url, "output_path": str(output), "source": "crawl"}
+    command = [sys.executable, crawls.__file__, json.dumps({**fields, "shard_bytes": 10_000})]
+    for kill_at in sorted(draw.randrange(all_bytes) for _ in range(5)):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while sum(crawl.sent_bytes[name] for name in NAMES) < kill_at and process.poll() is None:
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert crawls.documents_of(output) == expected
+    before = len(crawl.requests)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert not any(method == "GET" and path in NAMES for method, path, _ in crawl.requests[before:])

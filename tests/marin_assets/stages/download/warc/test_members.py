@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +16,7 @@ from marin_assets.stages.download.warc.members import _exact, gzip_records, next
 from marin_assets.stages.download.warc.record import Damage, Record
 
 PAGE = page_records("keyword")
+GOOD_KINDS = ["request", "response", "metadata"]
 GOOD = [*PAGE, *page_records("abc"), *page_records("copy")]
 
 
@@ -112,6 +115,35 @@ def test_a_block_above_the_limit_is_not_held_and_costs_nothing_else(monkeypatch:
     huge = warc_record("response", b"\0" * 100_001)
     records = list(gzip_records(Bytes(member(huge) + member(PAGE[2])), 0))
     assert [record.block is None for record in records if isinstance(record, Record)] == [True, False]
+
+
+def bomb(head: bytes, repeated: bytes, times: int) -> bytes:
+    """A gzip member of some kilobytes that inflates to many megabytes."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, 31)
+    parts = [deflate.compress(head), *(deflate.compress(repeated * 2**20) for _ in range(times)), deflate.flush()]
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("content", "kinds_within"),
+    [
+        (bomb(b"", b"\0", 100), ["no_warc_header"]),
+        (bomb(b"", b"\r\n", 8), []),
+        (bomb(b"WARC/1.0\r\nX: ", b"y", 100), ["no_warc_header"]),
+        (bomb(b"WARC/1.0\r\nContent-Length: 5\r\n\r\nhello", b"y", 100), ["wrong_length"]),
+        (bomb(b"WARC/1.0\r\nContent-Length: %d\r\n\r\n" % (100 * 2**20), b"y", 100), [""]),
+        (gzip.compress(b"") * 10_000, []),
+        (b"\x1f\x8b\x08" * 10_000, ["damaged_record"]),
+    ],
+    ids=["zeros", "blanks", "headers", "rest", "block", "empty", "magic"],
+)
+def test_a_bomb_is_read_in_bounded_memory_and_costs_itself_alone(content: bytes, kinds_within: list[str]) -> None:
+    tracemalloc.start()
+    try:
+        assert kinds(members(PAGE) + content + members(PAGE)) == [*GOOD_KINDS, *kinds_within, *GOOD_KINDS]
+        assert tracemalloc.get_traced_memory()[1] < 40 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_any_offset_is_an_entry() -> None:
