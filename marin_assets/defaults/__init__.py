@@ -1,6 +1,6 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
-default_text_files, default_generation, default_datashop, default_upload.
+default_text_files, default_warc, default_wet, default_captures, default_generation, default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from marin_assets.defaults.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.data import (
     default_download,
     default_snapshot,
@@ -43,6 +44,7 @@ __all__ = [
     "GridPoint",
     "PythonText",
     "default_anneal",
+    "default_captures",
     "default_checkpoint_evals",
     "default_comparison",
     "default_datashop",
@@ -65,6 +67,8 @@ __all__ = [
     "default_tokenizer",
     "default_train",
     "default_upload",
+    "default_warc",
+    "default_wet",
     "grid",
 ]
 

@@ -5,6 +5,6 @@ repository.py     names of a repository, its addresses and its files
 online.py         the hub over HTTP; mirror.py: a folder or bucket with the hub's paths; either is a source
 listing.py        the files of a commit that globs choose; splits.py: the globs of a config and a split
 transfer.py       files by ranges, resumed and verified
-faults.py         failures that pass, and the tries; refusals.py: those that stay, as sentences
-budget.py         the limit of requests, for all workers of a step; tally.py: counts, and the progress in the log
+refusals.py       failures that stay, as sentences; those that pass are in ../web
+budget.py         the limit of requests, for all workers of a step
 """

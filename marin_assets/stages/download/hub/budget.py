@@ -14,7 +14,7 @@ import time
 import uuid
 from typing import Any
 
-from marin_assets.stages.download.hub.faults import wait
+from marin_assets.stages.download.web.faults import wait
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import ConflictError, UnavailableError
 

@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from marin_assets.stages.download.hub.faults import REASONS
 from marin_assets.stages.download.hub.listing import Choice, choose, list_files
 from marin_assets.stages.download.hub.repository import (
     COMMIT,
@@ -35,8 +34,9 @@ from marin_assets.stages.download.hub.repository import (
 )
 from marin_assets.stages.download.hub.source import Source, source_of
 from marin_assets.stages.download.hub.splits import CARD, EXPORT, MOST_CARD_BYTES, export_files, split_files
-from marin_assets.stages.download.hub.tally import Tally
 from marin_assets.stages.download.hub.transfer import Transfer, mark_path, read_verified, remove_parts
+from marin_assets.stages.download.web.faults import REASONS
+from marin_assets.stages.download.web.tally import Tally
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import REQUESTS_AT_ONCE, StoredFile, exists, read_json, write_json

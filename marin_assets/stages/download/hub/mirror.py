@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from marin_assets.stages.download.hub.faults import Fault
 from marin_assets.stages.download.hub.repository import COMMIT, HubError, HubFile, Repository
+from marin_assets.stages.download.web.faults import Fault
 from marin_resources.storage.files import read_json
 from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.paths import join

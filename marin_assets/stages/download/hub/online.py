@@ -9,7 +9,6 @@ the storage refuses it. Requests to the hub count for the budget, those to the s
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -23,10 +22,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 from marin_assets.stages.download.hub.budget import Budget
-from marin_assets.stages.download.hub.faults import LONGEST_STATED_WAIT_S, Fault, persist
 from marin_assets.stages.download.hub.refusals import refusal
 from marin_assets.stages.download.hub.repository import COMMIT, HubError, HubFile, Repository
-from marin_assets.stages.download.hub.tally import Tally
+from marin_assets.stages.download.web import answers
+from marin_assets.stages.download.web.answers import body_of, checked_start, drain, no_cookies
+from marin_assets.stages.download.web.faults import LONGEST_STATED_WAIT_S, Fault, persist
+from marin_assets.stages.download.web.tally import Tally
 from marin_resources.host.http_request import is_same_origin, origin_of
 
 if TYPE_CHECKING:
@@ -34,16 +35,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BLOCK_BYTES = 2**20
-CONNECT_S = 30.0
-STALL_S = 30.0
-"""A connection that sends less than LEAST_BYTES_PER_S in this time is ended."""
-LEAST_BYTES_PER_S = 1000
 MOST_REDIRECTS = 6
 MOST_JSON_BYTES = 100 * 2**20
 REDIRECTS = (301, 302, 303, 307, 308)
 _REMAINING = re.compile(r"\br=(\d+)\s*;\s*t=(\d+)")
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -86,7 +81,7 @@ class OnlineHub:
         self._session.auth = lambda request: request  # otherwise ~/.netrc replaces the header
         # of a redirect that is not followed, requests reads the whole body and parses the address
         self._session.get_redirect_target = lambda answer: None  # type: ignore[method-assign,assignment]
-        self._session.cookies.set_policy(_no_cookies())
+        self._session.cookies.set_policy(no_cookies())
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, HTTPAdapter(pool_maxsize=connections))
 
@@ -138,9 +133,9 @@ class OnlineHub:
         """
         try:
             with self._opened(commit, file, f"bytes={start}-{end - 1}") as answer:
-                skip = _checked_start(answer, file, start, whole=whole)
+                skip = checked_start(answer, file.size_bytes, start, whole=whole)
                 rest = end - start
-                for block in _body(answer):
+                for block in body_of(answer):
                     taken = block[skip : skip + rest]
                     skip, rest = max(0, skip - len(block)), rest - len(taken)
                     if taken:
@@ -169,7 +164,7 @@ class OnlineHub:
                 if is_hub and answer.status_code < 400:
                     _check_pinned(answer, commit, file)
                 if answer.status_code in REDIRECTS:
-                    _drain(answer)
+                    drain(answer)
                     url = self._next(answer, url)
                     self._keep_location(file, url)
                 elif answer.status_code in (200, 206):
@@ -221,13 +216,13 @@ class OnlineHub:
         for _ in range(MOST_REDIRECTS):
             with self._send(url, {}) as answer:
                 if answer.status_code in REDIRECTS:
-                    _drain(answer)
+                    drain(answer)
                     url = self._next(answer, url)
                     continue
                 if answer.status_code != 200:
                     raise self._refused(answer, subject)
                 body = bytearray()
-                for block in _body(answer):
+                for block in body_of(answer):
                     body += block
                     if len(body) > MOST_JSON_BYTES:
                         raise HubError(f"The hub's {subject} of {self.repository} has over {MOST_JSON_BYTES} bytes.")
@@ -248,7 +243,7 @@ class OnlineHub:
         self._tally.request()
         try:
             answer = self._session.get(
-                url, headers=sent, stream=True, allow_redirects=False, timeout=(CONNECT_S, STALL_S)
+                url, headers=sent, stream=True, allow_redirects=False, timeout=(answers.CONNECT_S, answers.STALL_S)
             )
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             # its text may have the signed address
@@ -295,59 +290,6 @@ def _check_pinned(answer: requests.Response, commit: str, file: HubFile) -> None
         raise Fault("wrong_size", f"the hub sent the size {linked}, expected {file.size_bytes} by the listing")
 
 
-def _checked_start(answer: requests.Response, file: HubFile, start: int, *, whole: bool) -> int:
-    """The number of bytes to skip. Raises Fault if the answer is not the range, and not a whole file to read from."""
-    if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise Fault("wrong_answer", f"the content is encoded: {answer.headers['Content-Encoding']!r:.60}")
-    if answer.status_code == 206:
-        given = answer.headers.get("Content-Range", "")
-        match = _RANGE.fullmatch(given)
-        if match is None or int(match[1]) != start:
-            raise Fault("wrong_range", f"the server sent the range {given!r:.60}, expected one from {start}")
-        size = match[3]
-        skip = 0
-    else:
-        size = answer.headers.get("Content-Length", "*")
-        skip = start
-    if size.isdecimal() and int(size) != file.size_bytes:
-        raise Fault("wrong_size", f"the server has {size} bytes, expected {file.size_bytes} by the listing")
-    if answer.status_code == 200 and not whole:
-        raise Fault("range_ignored", wait_s=0.0)
-    return skip
-
-
-def _drain(answer: requests.Response) -> None:
-    """Read the short body of a redirect, so that its connection can be used again."""
-    size = 0
-    for block in _body(answer):
-        size += len(block)
-        if size > BLOCK_BYTES:
-            return
-
-
-def _body(answer: requests.Response) -> Iterator[bytes]:
-    """Blocks as they arrive, to the end. Raises Fault for a connection that ends early or sends too slowly."""
-    import urllib3
-
-    began_s, received = time.monotonic(), 0
-    while True:
-        try:
-            block = answer.raw.read1(BLOCK_BYTES, decode_content=False)
-        except urllib3.exceptions.ReadTimeoutError:
-            raise Fault("slow", f"nothing came for {STALL_S:g} s") from None
-        except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-            raise Fault("cut", f"the answer ended early ({type(error).__name__})") from None
-        if not block:
-            return
-        yield block
-        received += len(block)
-        elapsed_s = time.monotonic() - began_s
-        if elapsed_s >= STALL_S:
-            if received < LEAST_BYTES_PER_S * elapsed_s:
-                raise Fault("slow", f"{received} bytes came in {elapsed_s:.0f} s")
-            began_s, received = time.monotonic(), 0
-
-
 def _limit_of(answer: requests.Response) -> tuple[int | None, float | None]:
     """The requests left in the hub's window, and the seconds to wait if it is none; None for what is not stated."""
     stated = [(int(r), int(t)) for r, t in _REMAINING.findall(answer.headers.get("RateLimit", ""))]
@@ -364,9 +306,3 @@ def _limit_of(answer: requests.Response) -> tuple[int | None, float | None]:
         return None, min(max(0.0, wait_s), LONGEST_STATED_WAIT_S)
     except ValueError:
         return None, None
-
-
-def _no_cookies() -> Any:
-    from http.cookiejar import DefaultCookiePolicy
-
-    return DefaultCookiePolicy(allowed_domains=[])

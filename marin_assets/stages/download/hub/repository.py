@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from marin_resources.types.errors import InvalidInputError, MarinError
+from marin_assets.stages.download.web.faults import DownloadError
+from marin_resources.types.errors import InvalidInputError
 
 HUB = "https://huggingface.co"
 KINDS_OF_REPOSITORY = ("dataset", "model")
@@ -15,7 +16,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95}", re.ASCII)
 
 
-class HubError(MarinError):
+class HubError(DownloadError):
     """Files of the hub that cannot be downloaded: one sentence."""
 
 

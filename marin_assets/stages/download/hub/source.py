@@ -10,7 +10,7 @@ from marin_assets.stages.download.hub.budget import Budget
 from marin_assets.stages.download.hub.mirror import Mirror
 from marin_assets.stages.download.hub.online import OnlineHub
 from marin_assets.stages.download.hub.repository import HubFile, Repository
-from marin_assets.stages.download.hub.tally import Tally
+from marin_assets.stages.download.web.tally import Tally
 
 
 class Source(Protocol):

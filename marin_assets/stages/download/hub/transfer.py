@@ -22,10 +22,10 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.stages.download.hub.faults import Fault, LastingFaultError, persist, stopped
 from marin_assets.stages.download.hub.repository import HubError, HubFile
 from marin_assets.stages.download.hub.source import Source
-from marin_assets.stages.download.hub.tally import Tally
+from marin_assets.stages.download.web.faults import Fault, LastingFaultError, persist, stopped
+from marin_assets.stages.download.web.tally import Tally
 from marin_resources.storage.files import (
     REQUESTS_AT_ONCE,
     names_below,

@@ -9,7 +9,7 @@ import pytest
 from dataset_hub import DatasetHub, dataset_hub
 from hub_downloads import FILES, NAME
 
-from marin_assets.stages.download.hub import faults
+from marin_assets.stages.download.web import faults
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hub_downloads import FILES, NAME, download, files_of
 
 from marin_assets.stages.download.hub import budget as budget_module
 from marin_assets.stages.download.hub.budget import WINDOW_S, Budget
-from marin_assets.stages.download.hub.repository import HubError
+from marin_assets.stages.download.web.faults import DownloadError
 from marin_resources.storage.control import control
 from marin_resources.storage.control.protocol import UnavailableError
 
@@ -79,7 +79,7 @@ def test_many_threads_take_no_more_than_the_limit(tmp_path: Path) -> None:
     taken: list[int] = []
 
     def work(budget: Budget) -> None:
-        with contextlib.suppress(HubError):  # as it is stopped
+        with contextlib.suppress(DownloadError):  # as it is stopped
             while True:
                 budget.take()
                 taken.append(1)

@@ -10,8 +10,9 @@ import pytest
 from dataset_hub import DatasetHub
 from hub_downloads import FILES, NAME, download, files_of
 
-from marin_assets.stages.download.hub import online
 from marin_assets.stages.download.hub.repository import HubError
+from marin_assets.stages.download.web import answers
+from marin_assets.stages.download.web.faults import DownloadError
 from marin_resources.ray_tpu.shards.map_shards import ShardError
 
 LARGE, SMALL = "data/a.bin", "data/sub/c.txt"
@@ -134,7 +135,7 @@ def test_a_signed_address_that_expires_is_replaced(hub: DatasetHub, output: Path
 def test_a_server_that_sends_too_slowly_is_left(
     hub: DatasetHub, output: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr(online, "STALL_S", 1.0)
+    monkeypatch.setattr(answers, "STALL_S", 1.0)
     hub.fault(LARGE, fault)
     result = download(output)
     assert files_of(output) == FILES
@@ -170,13 +171,13 @@ def test_a_refusal_is_a_sentence_with_what_to_do(
 @pytest.mark.parametrize("address", ["file:///etc/passwd", "http://[bad", "http://host:port/x", "http://:0/", ""])
 def test_a_redirect_to_no_address_is_not_followed(hub: DatasetHub, output: Path, address: str) -> None:
     hub.redirects = address
-    with pytest.raises(HubError, match=r"because of 'wrong_answer': a redirect from 'http://127.* to no address"):
+    with pytest.raises(DownloadError, match=r"because of 'wrong_answer': a redirect from 'http://127.* to no address"):
         download(output)
 
 
 def test_redirects_in_a_circle_end(hub: DatasetHub, output: Path) -> None:
     hub.redirects = "/round?again"
-    with pytest.raises(HubError, match="'wrong_answer'"):
+    with pytest.raises(DownloadError, match="'wrong_answer'"):
         download(output)
 
 

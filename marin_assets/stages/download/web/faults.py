@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from marin_assets.stages.download.hub.repository import HubError
-from marin_assets.stages.download.hub.tally import Tally
+from marin_assets.stages.download.web.tally import Tally
+from marin_resources.types.errors import MarinError
 
 T = TypeVar("T")
 
@@ -21,14 +21,14 @@ REASONS = {
     "connection": "no connection, or one without an answer",
     "cut": "the answer ended early",
     "slow": "the answer came too slowly",
-    "limited": "the hub's limit of requests",
+    "limited": "the server's limit of requests",
     "server_error": "an error of the server",
     "expired": "the storage refused its signed address",
     "range_ignored": "the server sent the whole file in place of a range",
     "wrong_range": "the server sent another range",
     "wrong_size": "the server has another size than the listing",
-    "changed": "the server has another commit or checksum than the listing",
-    "wrong_answer": "an answer that is not the hub's",
+    "changed": "the server has another state of the file than the listing",
+    "wrong_answer": "an answer that is not the server's",
     "wrong_checksum": "the content has another checksum than the listing",
 }
 TRIES = 8
@@ -37,9 +37,13 @@ TRIES_OF = {"range_ignored": 3}
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 LONGEST_STATED_WAIT_S = 900.0
-"""Limit of a wait that a server states; three times the hub's window."""
+"""Limit of a wait that a server states; three times a hub's window."""
 
 log = logging.getLogger(__name__)
+
+
+class DownloadError(MarinError):
+    """Files that cannot be downloaded: one sentence."""
 
 
 class Fault(Exception):
@@ -50,7 +54,7 @@ class Fault(Exception):
         self.reason, self.wait_s = reason, wait_s
 
 
-class LastingFaultError(HubError):
+class LastingFaultError(DownloadError):
     """A fault that stayed: one sentence. `reason` is one of REASONS."""
 
     reason = ""
@@ -66,7 +70,7 @@ def persist(
 ) -> T:
     """The result of `action`, which is called again after a Fault. `progress` is a number that grows with its success.
 
-    Raises LastingFaultError, and HubError if `stop` is set during a wait.
+    Raises LastingFaultError, and DownloadError if `stop` is set during a wait.
     """
     tries = 0
     while True:
@@ -84,14 +88,14 @@ def persist(
 
 
 def wait(stop: threading.Event, seconds: float) -> None:
-    """Wait. Raises HubError as soon as `stop` is set."""
+    """Wait. Raises DownloadError as soon as `stop` is set."""
     if stop.wait(seconds):
         raise stopped()
 
 
-def stopped() -> HubError:
+def stopped() -> DownloadError:
     """The error of a file that is not finished because another one failed, which is the error that is shown."""
-    return HubError("The download was stopped, as another file failed. Run it again: what is complete is kept.")
+    return DownloadError("The download was stopped, as another file failed. Run it again: what is complete is kept.")
 
 
 def _wait_s(fault: Fault, tries: int) -> float:

@@ -1,0 +1,148 @@
+"""Create the steps of a web crawl: WARC files, WET files, or captures that its index selects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from marin_assets.stages.download.crawl.fetch_captures import FetchCapturesConfig, fetch_captures
+from marin_assets.stages.download.crawl.read_warc import COMMON_CRAWL, ReadWarcConfig, read_warc
+from marin_assets.stages.download.crawl.read_wet import ReadWetConfig, read_wet
+from marin_assets.stages.download.crawl.select_captures import SelectCapturesConfig, select_captures
+from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_assets.step.argument_check import checks_arguments
+from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.step import Step
+from marin_assets.step.values import InputName, PartitionName, output_path_of, versioned
+
+
+@checks_arguments("source")
+def default_warc(
+    name: str,
+    source: Step | InputName | PartitionName | str,
+    *,
+    base_url: str = COMMON_CRAWL,
+    max_files: int | None = None,
+    max_damaged_fraction: float = 0.001,
+    allow_cut_files: bool = False,
+    expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
+) -> Step:
+    """Return the step "documents/<name>": Markdown of the pages that "raw/<name>" reads from WARC files.
+
+    `source` is a WARC file, a folder of them, or a list of paths (".paths.gz") below `base_url`; on a disk, in a bucket
+    or on a server; or a step whose output it is. All but `base_url` enter the version.
+    """
+    raw = Step(
+        name=f"raw/{name}",
+        fn=read_warc,
+        config=ReadWarcConfig(
+            input_path=_path(source),
+            base_url=base_url,
+            source=versioned(name),
+            max_files=versioned(max_files),
+            max_damaged_fraction=versioned(max_damaged_fraction),
+            allow_cut_files=versioned(allow_cut_files),
+        ),
+        extras=("curate",),
+        resumable=True,
+        partitions=partitions,
+    )
+    return _documents(name, raw, expectations, partitions)
+
+
+@checks_arguments("source")
+def default_wet(
+    name: str,
+    source: Step | InputName | PartitionName | str,
+    *,
+    languages: Sequence[str] = (),
+    base_url: str = COMMON_CRAWL,
+    max_files: int | None = None,
+    max_damaged_fraction: float = 0.001,
+    allow_cut_files: bool = False,
+    expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
+) -> Step:
+    """Return the step "documents/<name>": the texts of WET files, of all languages or of some ("eng", "spa").
+
+    The other arguments are those of `default_warc`.
+    """
+    config = ReadWetConfig(
+        input_path=_path(source),
+        base_url=base_url,
+        source=versioned(name),
+        languages=versioned(tuple(languages)),
+        max_files=versioned(max_files),
+        max_damaged_fraction=versioned(max_damaged_fraction),
+        allow_cut_files=versioned(allow_cut_files),
+    )
+    return Step(
+        name=f"documents/{name}",
+        fn=read_wet,
+        config=config,
+        extras=("curate",),
+        resumable=True,
+        expectations=expectations,
+        partitions=partitions,
+    )
+
+
+@checks_arguments()
+def default_captures(
+    name: str,
+    index: str,
+    *,
+    domains: Sequence[str] = (),
+    urls: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    sample_fraction: float = 1.0,
+    base_url: str = COMMON_CRAWL,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "documents/<name>": Markdown of the pages that a query of a crawl's index selects.
+
+    "selected/<name>" has the captures, "raw/<name>" the pages. `index` is the folder of a CDX index, or of tables of
+    parquet. `domains` include their subdomains; an address in `urls` may end with "*". All but `base_url` enter the
+    version.
+    """
+    selected = Step(
+        name=f"selected/{name}",
+        fn=select_captures,
+        config=SelectCapturesConfig(
+            index_path=versioned(index),
+            domains=versioned(tuple(domains)),
+            urls=versioned(tuple(urls)),
+            languages=versioned(tuple(languages)),
+            sample_fraction=versioned(sample_fraction),
+        ),
+        extras=("curate",),
+        resumable=True,
+    )
+    raw = Step(
+        name=f"raw/{name}",
+        fn=fetch_captures,
+        config=FetchCapturesConfig(input_path=output_path_of(selected), base_url=base_url, source=versioned(name)),
+        extras=("curate",),
+        resumable=True,
+    )
+    return _documents(name, raw, expectations, None)
+
+
+def _path(source: Step | InputName | PartitionName | str) -> Any:
+    if isinstance(source, Step):
+        return output_path_of(source)
+    return versioned(source) if isinstance(source, str) else source
+
+
+def _documents(name: str, raw: Step, expectations: Sequence[Expectation], partitions: Partitions | None) -> Step:
+    return Step(
+        name=f"documents/{name}",
+        fn=html_to_markdown,
+        config=HtmlToMarkdownConfig(pages_path=output_path_of(raw)),
+        extras=("curate",),
+        resumable=True,
+        expectations=[expect("pages_unaccounted", at_least=0, at_most=0), *expectations],
+        partitions=partitions,
+    )

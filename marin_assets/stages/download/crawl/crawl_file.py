@@ -1,0 +1,21 @@
+"""One file of a crawl: its name, and its state where it is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marin_resources.storage.files import StoredFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlFile:
+    """A file, as its store or its server has it."""
+
+    name: str
+    """Path in the list, or below the folder. Documents have it, so it does not depend on the place."""
+    path: str
+    size_bytes: int
+    stored: StoredFile | None
+    """State in a store; None for a file of the web."""
+    etag: str = ""
+    """The mark of a file of the web, which changes with it."""
