@@ -24,6 +24,9 @@ os.environ.update(
     DO_NOT_TRACK="1",
     MARIN_CONFIG="",  # no settings of the person who runs the tests
 )
+if inherited := os.environ.get("PYTHONPATH"):  # if it names another checkout, scripts of tests would import that one
+    folders = [str(Path(__file__).parents[1]), *inherited.split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
 # tests import helpers and the services of the rehearsal from there, and workers do too
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy/local"))
 sys.path.insert(0, str(Path(__file__).parent / "support"))
