@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 import failure_reports
 import object_stores  # it sets the environment for all that follows
 import quick_databases
+import rewritten_once
 import schedule
 from bucket_for_tests import BucketForTests
 from dagster_homes import new_home
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     failure_reports.register(config)
     config.pluginmanager.register(FolderTimes())
     quick_databases.quicken()
+    rewritten_once.rewrite_once(config, Path(__file__).parent)
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
