@@ -24,6 +24,9 @@ os.environ.update(
     DO_NOT_TRACK="1",
     MARIN_CONFIG="",  # no settings of the person who runs the tests
 )
+if inherited := os.environ.get("PYTHONPATH"):  # if it names another checkout, scripts of tests would import that one
+    folders = [str(Path(__file__).parents[1]), *inherited.split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
 # tests import helpers and the services of the rehearsal from there, and workers do too
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy/local"))
 sys.path.insert(0, str(Path(__file__).parent / "support"))
@@ -31,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 import failure_reports
 import object_stores  # it sets the environment for all that follows
 import quick_databases
+import rewritten_once
 import schedule
 from bucket_for_tests import BucketForTests
 from dagster_homes import new_home
@@ -43,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     failure_reports.register(config)
     config.pluginmanager.register(FolderTimes())
     quick_databases.quicken()
+    rewritten_once.rewrite_once(config, Path(__file__).parent)
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -51,7 +51,7 @@ def test_a_job_that_ends_meanwhile_is_seen_to_have_ended(
     gate: Path,
 ) -> None:
     run = start_run(write_experiment(tmp_path, gate), env_for(prefix, dagster_home, cluster, address=proxy.address))
-    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step"))
+    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process", by=run), "the second step"))
     away(proxy)
     shown = read_until(run, "does not answer")
     gate.unlink()
@@ -68,7 +68,7 @@ def test_a_head_that_comes_back_without_its_jobs_is_distinguished_from_one_that_
 ) -> None:
     with Cluster(cpus=2) as cluster:
         run = start_run(write_experiment(tmp_path, gate), env_for(prefix, dagster_home, cluster))
-        wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")
+        wait_until(logged(prefix, "toy/b", "waiting in process", by=run), "the second step")
         cluster.freeze_dashboard()
         shown = read_until(run, "does not answer")
         cluster.thaw()
@@ -96,7 +96,7 @@ def test_a_head_whose_state_is_in_redis_keeps_its_jobs_when_it_is_killed(
         with Cluster(cpus=0) as cluster:
             cluster.add_node(cpus=2)
             run = start_run(write_experiment(tmp_path, gate), env_for(prefix, dagster_home, cluster))
-            worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step"))
+            worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process", by=run), "the second step"))
             cluster.kill_head()
             shown = read_until(run, "does not answer")
             assert alive(worker)
@@ -123,7 +123,7 @@ def test_a_run_that_detaches_before_the_cluster_answers_leaves_the_job(
     proxy.hold_answer_to(b"POST /api/jobs")
     script = write_experiment(tmp_path, gate, source=ONE_STEP)
     run = start_run(script, env_for(prefix, dagster_home, cluster, address=proxy.address))
-    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the step"))
+    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process", by=run), "the step"))
     os.kill(run.pid, signal.SIGTERM)
     output, _ = run.communicate(timeout=480)
     assert f"`marin cluster logs {job_of(output, 'toy/b')}`" in output

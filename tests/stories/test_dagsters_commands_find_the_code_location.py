@@ -16,8 +16,13 @@ pytestmark = pytest.mark.skipif(not (ROOT / ".venv").exists(), reason="`make ini
     ("command", "printed"),
     [
         ("asset list --select 'key:\"hello_world/*\"'", "hello_world/data\nhello_world/stats"),
-        ("asset materialize --select hello_world/data", "hello_world/data: computing"),
-        pytest.param("definitions validate", "Validation successful for code location marin.", marks=pytest.mark.long),
+        *(
+            pytest.param(command, printed, marks=pytest.mark.long)
+            for command, printed in (
+                ("asset materialize --select hello_world/data", "hello_world/data: computing"),
+                ("definitions validate", "Validation successful for code location marin."),
+            )
+        ),
     ],
 )
 def test_a_command_of_dagster_needs_no_module(tmp_path: Path, command: str, printed: str) -> None:

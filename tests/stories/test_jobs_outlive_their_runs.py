@@ -43,7 +43,7 @@ def test_a_killed_run_leaves_its_job_and_the_next_one_attaches_to_it(
 ) -> None:
     script = write("wait_at_gate")
     first = start_run(script, env)
-    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step"))
+    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process", by=first), "the second step"))
     shown = read_until(first, "waiting in process")
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
@@ -82,7 +82,7 @@ def test_a_redeployment_leaves_the_job_and_says_how_to_come_back(
         tmp_path, gate, source=ONE_STEP, own_job=own_job
     )  # each further job costs 10 s beside other load
     run = start_run(script, env)
-    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process"), "the step"))
+    worker = worker_of(wait_until(logged(prefix, "toy/b", "waiting in process", by=run), "the step"))
     os.kill(run.pid, signal.SIGTERM)
     output, _ = run.communicate(timeout=480)
     assert "this run detaches from toy/b, and the cluster keeps computing" in output
@@ -105,7 +105,7 @@ def test_ctrl_c_in_the_script_ends_the_job_and_all_that_it_started(
     fn: str, write: Callable[[str], Path], prefix: Path, env: dict[str, str], own_job: bool
 ) -> None:
     run = start_run(write(fn), env)
-    text = wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")
+    text = wait_until(logged(prefix, "toy/b", "waiting in process", by=run), "the second step")
     worker = worker_of(text)
     child = int(text.split("child ")[1].split()[0])
     os.killpg(run.pid, signal.SIGINT)

@@ -39,7 +39,7 @@ def env(prefix: Path, dagster_home: Path) -> dict[str, str]:
 @pytest.mark.long
 def test_a_killed_run_is_gone_on_with(script: Path, prefix: Path, env: dict[str, str], tmp_path: Path) -> None:
     first = start_script(script, env=env)
-    text = wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")
+    text = wait_until(logged(prefix, "toy/b", "waiting in process", by=first), "the second step")
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     worker = int(text.split()[-1])
@@ -55,7 +55,7 @@ def test_a_killed_run_is_gone_on_with(script: Path, prefix: Path, env: dict[str,
 @pytest.mark.long
 def test_ctrl_c_stops_the_compute_and_says_so(script: Path, prefix: Path, env: dict[str, str]) -> None:
     run = start_script(script, env=env)
-    text = wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")
+    text = wait_until(logged(prefix, "toy/b", "waiting in process", by=run), "the second step")
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the whole group
     worker = int(text.split()[-1])
     wait_until(lambda: not alive(worker), "the worker to be gone", timeout_s=5)
@@ -68,7 +68,7 @@ def test_ctrl_c_stops_the_compute_and_says_so(script: Path, prefix: Path, env: d
 @pytest.mark.long
 def test_two_runs_at_once_do_the_work_once(script: Path, prefix: Path, env: dict[str, str], tmp_path: Path) -> None:
     first = start_script(script, env=env)
-    wait_until(logged(prefix, "toy/b", "waiting in process"), "the second step")
+    wait_until(logged(prefix, "toy/b", "waiting in process", by=first), "the second step")
     second = start_script(script, env={**env, "PYTHONUNBUFFERED": "1"})
     assert second.stdout is not None
     lines = []

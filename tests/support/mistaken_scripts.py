@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 BEGINNING = '''
 """An experiment that works, up to the mistake."""
-import dataclasses, datetime, enum, math
+import dataclasses, datetime, enum, functools, math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,8 @@ class Plain:
 
 def make(config): ...
 def make_exactly(config: Config) -> None: ...
+def make_more(config: Config, more: int) -> None: ...
+def make_nothing() -> None: ...
 
 
 a = Step(name="raw/a", fn=make, config=Config())
@@ -134,6 +136,11 @@ STEPS = [
     of_step("fn='make'", "fn='make'", "expected a function"),
     of_step("fn=make(Config())", "fn=None", "expected a function"),
     of_step("fn=Config", "Config", "expected"),
+    of_step("fn=lambda config: None", "a lambda, which no worker can"),
+    of_step("fn=functools.partial(make, count=1)", "a partial of make"),
+    of_step("fn=__import__('ray').remote(make)", "a remote function of Ray, expected"),
+    of_step("fn=make_nothing", "the function make_nothing()", "expected one"),
+    of_step("fn=make_more", "the function make_more(config"),
     of(
         "def outer():\n    def inner(config): ...\n    return inner\n"
         'b = Step(name="raw/b", fn=outer(), config=Config())  # here',
@@ -203,6 +210,7 @@ CONFIGS = [
     of_config("inner={'rate': 0.1}", "config.inner is {'rate': 0.1}", "expected Inner"),
     of_config("inner=Inner(rate='x')", "config.inner.rate is 'x'", "expected float", "Inner"),
     of_config("inners=[Inner(layers=[1, 'b'])]", "config.inners[0].layers[1] is 'b'", "expected int"),
+    of_config("input_path=f'{a}/x'", "Step('raw/a') is formatted into a text"),
     of_config("inputs={'a': f'{output_path_of(a)}/x'}", "InputName('raw/a', None)", "output_path_of(step, 'x')"),
     of_config("input_path=output_path_of('raw/a')", "output_path_of('raw/a')", "needs a Step"),
     of_config("input_path=output_path_of(a, '/x')", "'/x'", "expected a path below"),

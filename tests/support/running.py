@@ -80,13 +80,21 @@ def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 60) -> 
     raise TimeoutError(f"waited {timeout_s} s in vain for {what}")
 
 
-def logged(prefix: Path, name: str, text: str) -> Callable[[], str | None]:
-    """A condition: the text is in the log of the latest attempt at the step's output."""
+def logged(prefix: Path, name: str, text: str, *, by: subprocess.Popen[str] | None = None) -> Callable[[], str | None]:
+    """A condition: the text is in the log of the latest attempt at the step's output.
+
+    `by`: the script that computes it. When it has ended without the text, an AssertionError has its output.
+    """
 
     def look() -> str | None:
+        has_ended = by is not None and by.poll() is not None
         logs = sorted(glob.glob(f"{prefix}/{name}-*/.marin/attempts/*.log"), key=os.path.getmtime)
         content = Path(logs[-1]).read_text() if logs else ""
-        return content if text in content else None
+        if text in content:
+            return content
+        if by is not None and has_ended:
+            raise AssertionError(f"it ended with {by.returncode}, without {text!r} of {name}: {by.communicate()[0]}")
+        return None
 
     return look
 

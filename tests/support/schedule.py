@@ -89,6 +89,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return crashed
 
         def _assign_work_unit(self, node: Any) -> None:
+            if not self.workqueue:  # the processes before it have got all of the few tests there are
+                return
             try:
                 super()._assign_work_unit(node)
             except OSError:  # its process has crashed, which is reported next: then its files are assigned again

@@ -137,7 +137,9 @@ def test_they_are_more_than_a_hundred_and_at_most_five_are_known_limits() -> Non
 
 
 @pytest.mark.parametrize("start", [("{script}", "--dry-run"), ("-m", "marin_assets.cli", "plan", "{script}")])
-@pytest.mark.parametrize("beginning", IN_PROCESSES)
+@pytest.mark.parametrize(
+    "beginning", [IN_PROCESSES[0], *(pytest.param(each, marks=pytest.mark.long) for each in IN_PROCESSES[1:])]
+)
 def test_a_process_says_the_same(
     beginning: str, start: tuple[str, ...], tmp_path: Path, prefix: Path, dagster_home: Path
 ) -> None:

@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import ROOT
@@ -128,60 +129,67 @@ executor_main([wrong])
 """
 
 
+def elsewhere_in_one_process(*cases: tuple[str, str]) -> list[Any]:
+    """Cases that `test_a_hundred_mistakes.py` has without a process for each: here they are long."""
+    return [pytest.param(*case, marks=pytest.mark.long) for case in cases]
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
         (
-            "Step(name='raw/b', fn=lambda config: None, config=Config())",
-            "Step 'raw/b' has a lambda, which no worker can",
-        ),
-        (
-            "Step(name='raw/b', fn=partial(make_more, more=1), config=Config())",
-            "Step 'raw/b' has a partial of make_more,",
-        ),
-        (
-            "Step(name='raw/b', fn=ray.remote(make), config=Config())",
-            "Step 'raw/b' has a remote function of Ray, expected",
-        ),
-        (
             "Step(name='raw/b', fn=make_more, config=Config())",
             "has the function make_more(config: __main__.Config, more",
         ),
-        (
-            "Step(name='raw/b', fn=make_nothing, config=Config())",
-            "has the function make_nothing() -> None, expected one",
-        ),
-        (
-            "Step(name='raw/b', fn=make(Config()), config=Config())",
-            "Step 'raw/b' has fn=None, expected a function that",
-        ),
-        (
-            "Step(name='raw/b', fn=make, config=Other())",
-            "has a config of Other, and its function make takes Config. Pass",
-        ),
-        (
-            "Step(name='raw/b', fn=make, config=Config)",
-            "Step 'raw/b' has config=<class '__main__.Config'>, expected an",
-        ),
-        (
-            "Step(name='raw/b', fn=make, config=Config(count='5'))",
-            "config.count is '5', a str, expected int, as its annot",
-        ),
-        (
-            "Step(name='raw/b', fn=make, config=Config(count=versioned(.5)))",
-            "config.count is 0.5, a float, expected int,",
-        ),
-        (
-            "Step(name='raw/b', fn=make, config=Config(share='x'))",
-            "config.share is 'x', a str, expected float | None, as",
-        ),
-        (
-            "Step(name='raw/' + 'b' * 300, fn=make, config=Config())",
-            "is 300 bytes long, expected at most 200: a folder's",
-        ),
-        (
-            "Step(name='raw/b', fn=make, config=Config(output_path=f'{step}/x'))",
-            "Step('raw/a') is formatted into a text",
+        *elsewhere_in_one_process(
+            (
+                "Step(name='raw/b', fn=lambda config: None, config=Config())",
+                "Step 'raw/b' has a lambda, which no worker can",
+            ),
+            (
+                "Step(name='raw/b', fn=partial(make_more, more=1), config=Config())",
+                "Step 'raw/b' has a partial of make_more,",
+            ),
+            (
+                "Step(name='raw/b', fn=ray.remote(make), config=Config())",
+                "Step 'raw/b' has a remote function of Ray, expected",
+            ),
+            (
+                "Step(name='raw/b', fn=make_nothing, config=Config())",
+                "has the function make_nothing() -> None, expected one",
+            ),
+            (
+                "Step(name='raw/b', fn=make(Config()), config=Config())",
+                "Step 'raw/b' has fn=None, expected a function that",
+            ),
+            (
+                "Step(name='raw/b', fn=make, config=Other())",
+                "has a config of Other, and its function make takes Config. Pass",
+            ),
+            (
+                "Step(name='raw/b', fn=make, config=Config)",
+                "Step 'raw/b' has config=<class '__main__.Config'>, expected an",
+            ),
+            (
+                "Step(name='raw/b', fn=make, config=Config(count='5'))",
+                "config.count is '5', a str, expected int, as its annot",
+            ),
+            (
+                "Step(name='raw/b', fn=make, config=Config(count=versioned(.5)))",
+                "config.count is 0.5, a float, expected int,",
+            ),
+            (
+                "Step(name='raw/b', fn=make, config=Config(share='x'))",
+                "config.share is 'x', a str, expected float | None, as",
+            ),
+            (
+                "Step(name='raw/' + 'b' * 300, fn=make, config=Config())",
+                "is 300 bytes long, expected at most 200: a folder's",
+            ),
+            (
+                "Step(name='raw/b', fn=make, config=Config(output_path=f'{step}/x'))",
+                "Step('raw/a') is formatted into a text",
+            ),
         ),
     ],
 )

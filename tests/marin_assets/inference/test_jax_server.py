@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 import requests
+from random_llama import write_random_llama
 from running import alive, wait_until
 
 from marin_assets import output_path_of
@@ -24,7 +26,6 @@ from marin_assets.inference.server import OUT_OF_MEMORY, ModelServer, RequestErr
 from marin_assets.step.values import unwrap_versioned_value
 
 ENGINE = unwrap_versioned_value(JAX)
-SUPPORT = Path(__file__).parents[2] / "support"
 WINDOW = 64
 RAW = default_download("x", "gs://x")
 PROMPTS = [[0, *range(10, 10 + length)] for length in (3, 30, 7, 1, 20, 12)]
@@ -32,15 +33,7 @@ PROMPTS = [[0, *range(10, 10 + length)] for length in (3, 30, 7, 1, 20, 12)]
 
 @pytest.fixture(scope="module")
 def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Written by another process: JAX and Levanter replace the handlers of logging in theirs."""
-    path = tmp_path_factory.mktemp("hf")
-    script = (
-        "import sys; sys.path.append(sys.argv[1]); from pathlib import Path; from pydoc_data.topics import topics; "
-        "from random_llama import write_random_llama; "
-        f"write_random_llama(Path(sys.argv[2]), list(topics.values())[:50], {WINDOW})"
-    )
-    subprocess.run([sys.executable, "-c", script, str(SUPPORT), str(path)], check=True, capture_output=True)
-    return str(path)
+    return write_random_llama(tmp_path_factory.mktemp("hf"), list(topics.values())[:50], WINDOW)
 
 
 @pytest.fixture(scope="module")

@@ -245,7 +245,12 @@ def test_a_step_whose_worker_always_dies_ends_in_a_sentence(orchestrator: Orches
     ("how", "steps", "phrase"),
     [
         ("SIGSEGV", 0, r"signal 11 \(SIGSEGV\) in \w+, \S+ line \d+"),
-        ("SIGABRT", 3, r"signal 6 \(SIGABRT\) in crash, toy_steps.py line \d+, after step 2"),
+        pytest.param(
+            "SIGABRT",
+            3,
+            r"signal 6 \(SIGABRT\) in crash, toy_steps.py line \d+, after step 2",
+            marks=pytest.mark.long,
+        ),
         ("os._exit", 3, r"os._exit\(9\) in crash, toy_steps.py line \d+, after step 2"),
     ],
 )

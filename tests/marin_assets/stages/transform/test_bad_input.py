@@ -261,30 +261,32 @@ def test_a_parquet_of_one_large_row_group_is_read_in_bounded_memory(tmp_path: Pa
     assert megabytes < 100
 
 
-HOSTILE = {
-    "nested <div>": ("<div>" * 1_000_000 + "x" + "</div>" * 1_000_000, "too_long"),
-    "nested <b>": ("<b>" * 1_000_000 + "x" + "</b>" * 1_000_000, "too_deep"),
-    "nested <ul>": ("<ul>" * 1_000_000 + "x" + "</ul>" * 1_000_000, "too_deep"),
-    "unclosed <div>": ("<div>" * 1_000_000 + "word " * 30, None),
-    "unclosed <b>": ("<b>x" * 1_000_000, "too_deep"),
-    "unclosed <p>": ("<p>x " * 1_000_000, None),
-    "unclosed <li>": ("<ul>" + "<li>x" * 200_000, None),
-    "unclosed <b> in paragraphs": ("".join(f"<p><b id={i}>x" for i in range(20_000)), "too_deep"),
-    "deep list with many items": ("<ul>" * 500 + "<li>x" * 100_000, "too_deep"),
-    "end tags that close nothing": ("<ul></b>" * 1000, "too_deep"),
-    "attributes": ("<div " + " ".join(f"a{i}" for i in range(1_000_000)) + ">", "too_many_attributes"),
-    "50 MB": ("<p>word word word</p>\n" * 2_500_000, "too_long"),
-    "blanks": ("<pre>" + " " * 1_000_000 + "x</pre>" + "&nbsp;" * 300_000 + "y", None),
-    "one long line": ("<p>" + "word " * 1_900_000, None),
-    "short lines": ("<pre>" + "word\n" * 1_900_000, None),
-    "less than": ("<" * 300_000 + "&" * 300_000 + "word " * 50, None),
-}
+def hostile_pages() -> dict[str, tuple[str, str | None]]:
+    """Name -> a page, and the reason why it is rejected. Together they have 100 MB."""
+    return {
+        "nested <div>": ("<div>" * 1_000_000 + "x" + "</div>" * 1_000_000, "too_long"),
+        "nested <b>": ("<b>" * 1_000_000 + "x" + "</b>" * 1_000_000, "too_deep"),
+        "nested <ul>": ("<ul>" * 1_000_000 + "x" + "</ul>" * 1_000_000, "too_deep"),
+        "unclosed <div>": ("<div>" * 1_000_000 + "word " * 30, None),
+        "unclosed <b>": ("<b>x" * 1_000_000, "too_deep"),
+        "unclosed <p>": ("<p>x " * 1_000_000, None),
+        "unclosed <li>": ("<ul>" + "<li>x" * 200_000, None),
+        "unclosed <b> in paragraphs": ("".join(f"<p><b id={i}>x" for i in range(20_000)), "too_deep"),
+        "deep list with many items": ("<ul>" * 500 + "<li>x" * 100_000, "too_deep"),
+        "end tags that close nothing": ("<ul></b>" * 1000, "too_deep"),
+        "attributes": ("<div " + " ".join(f"a{i}" for i in range(1_000_000)) + ">", "too_many_attributes"),
+        "50 MB": ("<p>word word word</p>\n" * 2_500_000, "too_long"),
+        "blanks": ("<pre>" + " " * 1_000_000 + "x</pre>" + "&nbsp;" * 300_000 + "y", None),
+        "one long line": ("<p>" + "word " * 1_900_000, None),
+        "short lines": ("<pre>" + "word\n" * 1_900_000, None),
+        "less than": ("<" * 300_000 + "&" * 300_000 + "word " * 50, None),
+    }
 
 
 @pytest.mark.long
 @pytest.mark.timeout(60)
 def test_hostile_pages_are_counted_and_do_not_hang(tmp_path: Path) -> None:
-    for name, (page, reason) in HOSTILE.items():
+    for name, (page, reason) in hostile_pages().items():
         pages = [Document(id="hostile", text=page), Document(id="good", text="<p>" + "word " * 50)]
         write_documents(str(tmp_path / name / "pages/a.jsonl.zst"), pages)
         config = HtmlToMarkdownConfig(

@@ -95,14 +95,20 @@ BAD_LINES = {
     "text_not_a_string": b'{"text": 3}',
     "empty": b'{"text": " \\n "}',
     "no_id": b'{"text": "x", "url": ""}',
-    "too_long": b'{"text": "' + b"x" * 65 * 1024**2 + b'"}',
+    "too_long": b'{"text": "%s"}',
 }
+
+
+def bad_line(reason: str) -> bytes:
+    return BAD_LINES[reason].replace(b"%s", b"x" * 65 * 1024**2)
+
+
 GOOD = b'{"text": "good", "url": "u"}'
 
 
 def test_every_bad_row_is_counted_under_its_reason(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
-    lines = [GOOD, *BAD_LINES.values(), b"", b'{"text": "\\ud800", "url": "u"}', GOOD]
+    lines = [GOOD, *map(bad_line, BAD_LINES), b"", b'{"text": "\\ud800", "url": "u"}', GOOD]
     (tmp_path / "raw/a.jsonl").write_bytes(b"\n".join(lines))
     counts, documents = run(tmp_path, id_column="url", bad_rows="reject", max_bad_fraction=0.9)
     assert [d.text for d in documents] == ["good", "good"]
@@ -113,7 +119,7 @@ def test_every_bad_row_is_counted_under_its_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reason", sorted(BAD_LINES))
 def test_a_bad_row_fails_the_stage_with_file_and_line(tmp_path: Path, reason: str) -> None:
     (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/a.jsonl").write_bytes(GOOD + b"\n\n" + BAD_LINES[reason] + b"\n")
+    (tmp_path / "raw/a.jsonl").write_bytes(GOOD + b"\n\n" + bad_line(reason) + b"\n")
     with pytest.raises(ShardError, match=rf"raw/a\.jsonl' line 3 is not a document \({reason}: .*bad_rows='reject'"):
         run(tmp_path, id_column="url")
 

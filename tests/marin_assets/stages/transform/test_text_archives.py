@@ -11,6 +11,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -213,11 +214,25 @@ def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
 
 
-NOISE = b"".join(zlib.crc32(b"%d" % i).to_bytes(4, "big").hex().encode() + b"\n" for i in range(20_000))
-MEMBERS = [(f"{i}.txt", NOISE) for i in range(3)]
-ZIP, TAR, TGZ = packed_zip(MEMBERS), packed_tar(MEMBERS), packed_tar(MEMBERS, "w:gz")
-STORED = packed_zip(MEMBERS, zipfile.ZIP_STORED)
-SECOND_HEADER = 512 + (len(NOISE) + 511) // 512 * 512
+@cache
+def members() -> list[tuple[str, bytes]]:
+    noise = b"".join(zlib.crc32(b"%d" % i).to_bytes(4, "big").hex().encode() + b"\n" for i in range(20_000))
+    return [(f"{i}.txt", noise) for i in range(3)]
+
+
+@cache
+def zipped(method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    return packed_zip(members(), method)
+
+
+@cache
+def tarred(mode: str = "w") -> bytes:
+    return packed_tar(members(), mode)
+
+
+def second_header() -> int:
+    """Where that of a tar's second member begins."""
+    return 512 + (len(members()[0][1]) + 511) // 512 * 512
 
 
 def comment_that_swallows(data: bytes) -> bytes:
@@ -231,43 +246,43 @@ def without_member_names(data: bytes) -> bytes:
     return data.replace(b"PK\x03\x04", b"PK\x03\x05", 1)
 
 
-DAMAGED = {
-    "no archive": ("a.zip", b"This is text."),
-    "no byte": ("a.zip", b""),
-    "cut": ("a.zip", ZIP[:-100]),
-    "cut at the front": ("a.zip", ZIP[2000:]),
-    "a changed letter": ("a.zip", flipped(STORED, 1000)),
-    "a changed byte": ("a.zip", flipped(ZIP, 2000)),
-    "a directory whose first comment swallows a member": ("a.zip", comment_that_swallows(ZIP)),
-    "a member without its header": ("a.zip", without_member_names(ZIP)),
-    "an unknown compression": ("a.zip", ZIP.replace(b"\x14\0\0\0\x08\0", b"\x14\0\0\0\x63\0")),
-    "no tar": ("a.tar", b"This is text." * 100),
-    "no byte of a tar": ("a.tar", b""),
-    "cut in a member": ("a.tar", TAR[:5000]),
-    "cut at a member": ("a.tar", TAR[:SECOND_HEADER]),
-    "cut in a header": ("a.tar", TAR[: SECOND_HEADER + 100]),
-    "a damaged second header": ("a.tar", flipped(TAR, SECOND_HEADER + 5)),
-    "two tars": ("a.tar", TAR + TAR),
-    "gzip as a tar": ("a.tar", TGZ),
-    "a tar as gzip": ("a.tgz", TAR),
-    "no byte of gzip": ("a.tar.gz", b""),
-    "gzip that is cut": ("a.tar.gz", TGZ[:-5000]),
-    "gzip without its checksum": ("a.tar.gz", TGZ[:-4]),
-    "gzip with a wrong checksum": ("a.tar.gz", flipped(TGZ, len(TGZ) - 8)),
-    "gzip with a wrong byte": ("a.tar.gz", flipped(TGZ, len(TGZ) // 2)),
-    "xz that is cut": ("a.tar.xz", packed_tar(MEMBERS, "w:xz")[:-100]),
-    "bzip2 that is cut": ("a.tar.bz2", packed_tar(MEMBERS, "w:bz2")[:-100]),
-    "zstd that is cut": ("a.tar.zst", zstandard.compress(TAR)[:-100]),
+DAMAGED: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "no archive": ("a.zip", lambda: b"This is text."),
+    "no byte": ("a.zip", lambda: b""),
+    "cut": ("a.zip", lambda: zipped()[:-100]),
+    "cut at the front": ("a.zip", lambda: zipped()[2000:]),
+    "a changed letter": ("a.zip", lambda: flipped(zipped(zipfile.ZIP_STORED), 1000)),
+    "a changed byte": ("a.zip", lambda: flipped(zipped(), 2000)),
+    "a directory whose first comment swallows a member": ("a.zip", lambda: comment_that_swallows(zipped())),
+    "a member without its header": ("a.zip", lambda: without_member_names(zipped())),
+    "an unknown compression": ("a.zip", lambda: zipped().replace(b"\x14\0\0\0\x08\0", b"\x14\0\0\0\x63\0")),
+    "no tar": ("a.tar", lambda: b"This is text." * 100),
+    "no byte of a tar": ("a.tar", lambda: b""),
+    "cut in a member": ("a.tar", lambda: tarred()[:5000]),
+    "cut at a member": ("a.tar", lambda: tarred()[: second_header()]),
+    "cut in a header": ("a.tar", lambda: tarred()[: second_header() + 100]),
+    "a damaged second header": ("a.tar", lambda: flipped(tarred(), second_header() + 5)),
+    "two tars": ("a.tar", lambda: tarred() + tarred()),
+    "gzip as a tar": ("a.tar", lambda: tarred("w:gz")),
+    "a tar as gzip": ("a.tgz", lambda: tarred()),
+    "no byte of gzip": ("a.tar.gz", lambda: b""),
+    "gzip that is cut": ("a.tar.gz", lambda: tarred("w:gz")[:-5000]),
+    "gzip without its checksum": ("a.tar.gz", lambda: tarred("w:gz")[:-4]),
+    "gzip with a wrong checksum": ("a.tar.gz", lambda: flipped(tarred("w:gz"), len(tarred("w:gz")) - 8)),
+    "gzip with a wrong byte": ("a.tar.gz", lambda: flipped(tarred("w:gz"), len(tarred("w:gz")) // 2)),
+    "xz that is cut": ("a.tar.xz", lambda: tarred("w:xz")[:-100]),
+    "bzip2 that is cut": ("a.tar.bz2", lambda: tarred("w:bz2")[:-100]),
+    "zstd that is cut": ("a.tar.zst", lambda: zstandard.compress(tarred())[:-100]),
 }
 
 
 @pytest.mark.parametrize("case", DAMAGED)
 def test_a_damaged_archive_is_one_sentence_with_its_path(tmp_path: Path, case: str) -> None:
-    name, data = DAMAGED[case]
+    name, make = DAMAGED[case]
     with pytest.raises(
         ShardError, match=rf"The archive '.*raw/{name}' is damaged, truncated or of another kind"
     ) as raised:
-        run(tmp_path, {name: data, "good.txt": b"good"})
+        run(tmp_path, {name: make(), "good.txt": b"good"})
     assert "\n" not in str(raised.value)
     assert not list((tmp_path / "documents").glob("*.zst"))
 

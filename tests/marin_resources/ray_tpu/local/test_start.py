@@ -119,7 +119,9 @@ def run_with(daemon: str, program: str, folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("daemon", "program", "how"),
     [
-        ("RAYLET_EXECUTABLE", "exit 3", "its daemon daemon.sh ended with exit code 3"),
+        pytest.param(
+            "RAYLET_EXECUTABLE", "exit 3", "its daemon daemon.sh ended with exit code 3", marks=pytest.mark.long
+        ),
         ("RAYLET_EXECUTABLE", "kill -SEGV $$", "its daemon daemon.sh was killed by signal 11"),
         ("GCS_SERVER_EXECUTABLE", "exit 3", "its daemon daemon.sh ended with exit code 3"),
     ],
@@ -151,7 +153,11 @@ exit 1"""
 
 
 @pytest.mark.parametrize(
-    ("daemon", "number"), [("RAYLET_EXECUTABLE", signal.SIGINT), ("GCS_SERVER_EXECUTABLE", signal.SIGTERM)]
+    ("daemon", "number"),
+    [
+        ("RAYLET_EXECUTABLE", signal.SIGINT),
+        pytest.param("GCS_SERVER_EXECUTABLE", signal.SIGTERM, marks=pytest.mark.long),
+    ],
 )
 def test_a_start_that_hangs_is_logged_and_ends_with_its_run(
     daemon: str, number: signal.Signals, tmp_path: Path
