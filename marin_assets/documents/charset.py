@@ -86,10 +86,9 @@ def decode_page(body: bytes, content_type: str | None = None) -> DecodedPage:
             if _is_sound(page):
                 return page
         disagrees = True
-    charset = next((name for start, name in WITHOUT_MARK if body.startswith(start)), None)
-    if charset is None:
-        charset = "utf-8" if utf8 is not None and (beyond or b"\x1b" not in body) else _detected(body)
-    return _page(body, charset, "detected", disagrees=disagrees)
+    wide = next((name for start, name in WITHOUT_MARK if body.startswith(start)), None)
+    is_utf8 = utf8 is not None and (beyond or b"\x1b" not in body)
+    return _page(body, wide or ("utf-8" if is_utf8 else _detected(body)), "detected", disagrees=disagrees)
 
 
 def charset_in_header(content_type: str | None) -> str | None:
