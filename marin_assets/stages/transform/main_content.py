@@ -49,6 +49,11 @@ HEAD = 20_000
 PAGE_ANCHOR = re.compile(r"<a(?=[\s>])([^>]{0,4000})>|</a\s{0,9}>", re.IGNORECASE)
 HREF = re.compile(r"""\bhref\s{0,9}=\s{0,9}(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
 SIDEBAR = re.compile(r"""(<(?:div|aside)\b[^<>]{0,200}\bclass\s{0,9}=\s{0,9}["'])sidebar(?=["'])""")
+BODY = re.compile(r"<body(?=[\s>])[^>]{0,4000}>", re.IGNORECASE)
+DEEPER = "<div><div>"
+"""Elements around the content of <body>: Resiliparse takes any list of its first two levels for a menu."""
+FIGURE = re.compile(r"(</?)fig(?:ure|caption)(?=[\s>])", re.IGNORECASE)
+"""Elements that Resiliparse leaves out with the author and the date."""
 TWEET = re.compile(r"(<blockquote\b[^<>]{0,200}?)\btwitter-(tweet|video)\b")
 """A quotation from a site whose buttons have its name too, by which Resiliparse leaves them out."""
 
@@ -95,11 +100,13 @@ def main_markdown(page: str, fields: MainContent, counts: Counter[str], *, max_d
 
     if "twitter-" in page:
         page = TWEET.sub(r"\1\2", page)
+    if fields.keep_captions:
+        page = FIGURE.sub(r"\1div", page)
     marked = mark(page, text_alone=True)
     links = Links(keep=fields.keep_links)
     if GENERATED.search(page, 0, HEAD):
         marked = SIDEBAR.sub(r"\1note", links.hidden(marked))
-    tree = HTMLTree.parse(marked)
+    tree = HTMLTree.parse(BODY.sub(rf"\g<0>{DEEPER}", marked, count=1))
     body = tree.body
     if body is None:
         return ""
