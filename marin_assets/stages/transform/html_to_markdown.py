@@ -79,7 +79,7 @@ class HtmlToMarkdownConfig:
     max_depth: int = versioned(512)
     """A page is rejected as too_deep without parsing if its lists are nested deeper (10,000 levels become 200 MB of
     indentation), or if its unclosed <b>, <font> and so on would create millions of elements. With `main_content`, also
-    if any elements are nested deeper: the time is quadratic in it. Browsers stop at 512."""
+    if any elements of a page of many tags are nested deeper: the time is quadratic. Browsers stop at 512."""
     max_characters: int | None = versioned(6000)
     """A longer page becomes several documents of about this length at most, or of one longer line, code block or table;
     None leaves pages whole."""

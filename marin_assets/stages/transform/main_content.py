@@ -44,6 +44,8 @@ GENERATED = re.compile(
 )
 """Programs that render documents. Their pages have few links around the text and many in it, and a `sidebar` is a note
 in the text: Resiliparse would leave out a third of a manual."""
+FEW_TAGS = 8
+"""Resiliparse's time is quadratic in the depth: 20,000 levels take 8 s, and 4,000, of as many tags, 0.3 s."""
 HEAD = 20_000
 """Characters in which a page names its generator."""
 PAGE_ANCHOR = re.compile(r"<a(?=[\s>])([^>]{0,4000})>|</a\s{0,9}>", re.IGNORECASE)
@@ -89,8 +91,8 @@ def check_main_content(fields: MainContent) -> None:
 
 
 def main_markdown(page: str, fields: MainContent, counts: Counter[str], *, max_depth: int = 512) -> str | None:
-    """Return the main content of a page as Markdown, "" if it has none; None if its elements are nested deeper than
-    `max_depth`: Resiliparse's time is quadratic in the depth, 20,000 levels take 8 s.
+    """Return the main content of a page as Markdown, "" if it has none; None if it has more than FEW_TAGS tags for each
+    level of `max_depth`, and elements that are nested deeper.
 
     Adds to counts, in characters without blanks: page_characters (of the page's text), main_characters (of what
     Resiliparse leaves of it) and cut_characters (of what is cut of that); and in blocks cut_<reason>, for REASONS.
@@ -104,13 +106,13 @@ def main_markdown(page: str, fields: MainContent, counts: Counter[str], *, max_d
         page = FIGURE.sub(r"\1div", page)
     marked = mark(page, text_alone=True)
     links = Links(keep=fields.keep_links)
-    if GENERATED.search(page, 0, HEAD):
+    if "generator" in page[:HEAD].lower() and GENERATED.search(page, 0, HEAD):
         marked = SIDEBAR.sub(r"\1note", links.hidden(marked))
     tree = HTMLTree.parse(BODY.sub(rf"\g<0>{DEEPER}", marked, count=1))
     body = tree.body
     if body is None:
         return ""
-    if page.count("<") > max_depth and body.query_selector(" > ".join("*" * (max_depth + 1))):
+    if page.count("<") > FEW_TAGS * max_depth and body.query_selector(" > ".join("*" * (max_depth + 1))):
         return None
     skipped = [*LINE_NUMBERS, *(() if fields.keep_captions else CAPTIONS), *(RENDERED_TWICE if "<math" in page else ())]
     minimal = extract_plain_text(
@@ -133,8 +135,8 @@ def main_markdown(page: str, fields: MainContent, counts: Counter[str], *, max_d
 
 
 def characters_of(text: str) -> int:
-    """Return the number of characters without blanks."""
-    return sum(map(len, text.split()))
+    """Return the number of characters without blanks, tabs and line ends."""
+    return len(text) - text.count(" ") - text.count("\n") - text.count("\t")
 
 
 class Links:
