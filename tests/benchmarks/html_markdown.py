@@ -51,7 +51,7 @@ def main() -> int:
             seconds["ours"].append(seconds_of(resiliparse_markdown, pages))
             seconds["plain text"].append(seconds_of(plain_text, pages))
             for name in ("markdownify", "html-to-markdown"):
-                seconds[name].append(run_peer(name, path))
+                seconds[name].append(run_peer(name, path, PACKAGES))
     ours = statistics.median(seconds["ours"])
     print(f"{'ours':18} {len(pages) / ours:8.0f} pages a second")
     missed = []
@@ -101,13 +101,13 @@ def seconds_of(convert: Callable[[str], object], pages: list[str]) -> float:
     return time.process_time() - began
 
 
-def run_peer(name: str, path: str) -> float:
-    """Seconds of a library, by its own Python."""
+def run_peer(name: str, path: str, wanted: tuple[str, ...]) -> float:
+    """Return the seconds of a library, by a Python with the wanted packages."""
     uv = Path(__file__).resolve().parents[2] / ".tools/bin/uv"
     uv_path = str(uv) if uv.exists() else shutil.which("uv")
     if uv_path is None:
         raise RuntimeError(f"uv is not at {str(uv)!r} and not on the path. Run `make init` first.")
-    packages = [word for package in PACKAGES for word in ("--with", package)]
+    packages = [word for package in wanted for word in ("--with", package)]
     command = [uv_path, "run", "--isolated", "--no-project", "--python", sys.executable, *packages, "python"]
     done = subprocess.run([*command, str(SIDE), name, path], capture_output=True, text=True)
     if done.returncode != 0:

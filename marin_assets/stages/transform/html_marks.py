@@ -21,7 +21,11 @@ BLOCK, BLOCK_END = "\ufdd8", "\ufdd9"
 """Around the number of a code block or a table, which is put in its place at the end."""
 DROPPED = "\ufdda"
 """The place of a removed mark of a layout table."""
+LINK, LINK_END = "\ufddb", "\ufddc"
+"""Around the text of a link, in main content."""
 ALL = re.compile("[\ufdd0-\ufddf]")
+ALL_BYTES = b"\xef\xb7"
+"""The first bytes of a mark in UTF-8."""
 NUMBER = r"(\d{1,9})"
 CELL = re.compile(rf"{INFO}c{NUMBER},{NUMBER},([hdp]),{NUMBER},{NUMBER}{INFO_END}|{INFO}e{NUMBER}{INFO_END}")
 """A cell's table, row, kind (header, data or presentation), colspan and rowspan; or the end of a table."""
@@ -32,6 +36,9 @@ INLINE = {name: (CODE, CODE_END) for name in ("code", "kbd", "samp", "tt")}
 INLINE |= {"sup": (SUP, SUP_END), "sub": (SUB, SUB_END)}
 OPAQUE = ("script", "style", "textarea", "title", "pre", "math")
 ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+"""
+INVISIBLE = ("script", "style", "!--")
+OUTSIDE = tuple(">;} \t\r\n")
+"""Characters before a script. After another one it may be part of an attribute, and the parser decides."""
 OPAQUE_START = re.compile(rf"<(?:(!--)|({'|'.join(OPAQUE)})(?=[\s/>])({ATTRIBUTES})>?)", re.IGNORECASE)
 OPAQUE_END = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.IGNORECASE) for name in OPAQUE}
 OPAQUE_END["!--"] = re.compile("-->")
@@ -44,6 +51,13 @@ ATTRIBUTE = {
 }
 MAX_COLSPAN, MAX_ROWSPAN = 1000, 65534
 """The HTML standard's limits."""
+LINE_NUMBER = re.compile(
+    r"""<(span|a|div|td)\b[^<>]{0,200}?\b(?:class|id)\s*=\s*["']?[^"'<>]{0,200}?"""
+    r"""\b(?:linenos?|line-?num(?:ber)?s?|lnt?|hljs-ln-n|gutter)\b[^<>]{0,200}>"""
+    r"""\s{0,20}(?:<a\b[^<>]{0,200}>)?\s{0,20}\d{1,6}[ \t]{0,20}(?:</a>)?[ \t]{0,20}</\1>""",
+    re.IGNORECASE,
+)
+DIGITS = re.compile("[0-9]{1,6}")
 PREFORMATTED = re.compile(
     rf"<(?:(/?)(br|div|p|li|tr|h[1-6])(?=[\s/>])|(img)(?=[\s/>])|/?[a-z!]){ATTRIBUTES}>?", re.IGNORECASE
 )
@@ -59,19 +73,26 @@ class OpenTable:
     in_head: bool = False
 
 
-def mark(page: str) -> str:
-    """Return the page with marks, or the page itself if it has nothing to mark. Takes linear time."""
-    page = ALL.sub("", page)
-    if not WORTH_MARKING.search(page):
-        return page
-    return Marker(page).marked()
+def mark(page: str, *, text_alone: bool = False) -> str:
+    """Return the page with marks, or the page itself if it has nothing to mark. Takes linear time.
+
+    With `text_alone`, comments, scripts, styles, and line numbers of preformatted text are left out.
+    """
+    if not page.isascii() and ALL_BYTES in page.encode(
+        "utf-8", "surrogatepass"
+    ):  # a tenth of the time of a search for ALL
+        page = ALL.sub("", page)
+    is_worth_marking = WORTH_MARKING.search(page) is not None
+    if is_worth_marking:
+        return Marker(page, text_alone=text_alone).marked()
+    return "".join(text for text, _ in Marker(page, text_alone=True).parts()) if text_alone else page
 
 
 class Marker:
     """One pass over the tags of a page."""
 
-    def __init__(self, page: str) -> None:
-        self.page = page
+    def __init__(self, page: str, *, text_alone: bool) -> None:
+        self.page, self.text_alone = page, text_alone
         self.tables: list[OpenTable] = []
         self.table_count = 0
         self.start: int | None = None
@@ -97,10 +118,10 @@ class Marker:
             yield self.page[done : match.start()], True
             content = self.page[match.end() : end.start()]
             if name == "pre":
-                yield preformatted(content), False
+                yield preformatted(without_line_numbers(content) if self.text_alone else content), False
             elif name == "math":
                 yield html.escape(math_text(match[3], content), quote=False), False
-            else:
+            elif not (self.text_alone and name in INVISIBLE and self.page[match.start() - 1] in OUTSIDE):
                 yield self.page[match.start() : end.end()], False
             done = searched = end.end()
         yield self.page[done:], True
@@ -164,6 +185,17 @@ def number(name: str, attributes: str) -> int | None:
     match = ATTRIBUTE[name].search(attributes)
     digits = re.match(r"[-+]?[0-9]{1,9}", match[1]) if match else None
     return int(digits[0]) if digits else None
+
+
+def without_line_numbers(content: str) -> str:
+    """Return the content of a <pre> without elements of line numbers; "" if it has nothing but numbers in a row."""
+    content = LINE_NUMBER.sub("", content)
+    numbers = re.sub(r"<[^<>]*>", "", content).split()
+    if len(numbers) > 1 and all(map(DIGITS.fullmatch, numbers)):
+        values = list(map(int, numbers))
+        if values == list(range(values[0], values[0] + len(values))):
+            return ""
+    return content
 
 
 def preformatted(content: str) -> str:

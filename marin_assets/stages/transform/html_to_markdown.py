@@ -5,6 +5,9 @@ Out: documents, shard for shard under the same names. A page keeps its id, sourc
      page's id. A page longer than `max_characters` is divided at paragraph borders into documents "<page id>#<n>" that
      share metadata["page"], so a split by page keeps them together. A code block or a table is never divided.
 
+With `main_content`, pages of foreign sites lose their navigation, notices, comments and lists of links; what is cut is
+counted. The text is a function of the page alone: no limit of time, and no memory of other pages.
+
 Each page is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
 """
 
@@ -17,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
+from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content, main_markdown
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -74,10 +78,13 @@ class HtmlToMarkdownConfig:
     truncate pages at 1 to 5 MB."""
     max_depth: int = versioned(512)
     """A page is rejected as too_deep without parsing if its lists are nested deeper (10,000 levels become 200 MB of
-    indentation), or if its unclosed <b>, <font> and so on would create millions of elements. Browsers stop at 512."""
+    indentation), or if its unclosed <b>, <font> and so on would create millions of elements. With `main_content`, also
+    if any elements of a page of many tags are nested deeper: the time is quadratic. Browsers stop at 512."""
     max_characters: int | None = versioned(6000)
     """A longer page becomes several documents of about this length at most, or of one longer line, code block or table;
     None leaves pages whole."""
+    main_content: MainContent | None = None
+    """MainContent() keeps the main content of pages alone; None keeps all text, as of pages without navigation."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -87,8 +94,9 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
     """Convert HTML pages to Markdown documents.
 
     Returns pages, pages_kept, rejected, each rejected_<reason>, pages_unaccounted, documents, markup_left (pages whose
-    text still has tags), bytes_in and bytes_out. Raises ExtractorError for an unknown extractor,
-    and for a max_characters too small.
+    text still has tags), bytes_in and bytes_out; with main_content also page_characters, main_characters,
+    cut_characters and each cut_<reason>, of all pages that were parsed. Raises ExtractorError for an unknown extractor,
+    and for a max_characters too small, and MainContentError for unknown rules.
     """
     _check(config)
     pages = document_files(config.pages_path)
@@ -100,6 +108,8 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
 
 def _check(config: HtmlToMarkdownConfig) -> None:
     _require_extractor(config.extractor)
+    if config.main_content is not None:
+        check_main_content(config.main_content)
     if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
         raise ExtractorError(
             f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
@@ -110,7 +120,8 @@ def _check(config: HtmlToMarkdownConfig) -> None:
 def convert_shard(shard: FileShard) -> dict[str, int]:
     """Convert one group of shards. Returns the counts of `html_to_markdown`."""
     names = ["pages", "pages_kept", "rejected", *(f"rejected_{r}" for r in REASONS), "documents", "markup_left"]
-    counts = Counter(dict.fromkeys([*names, "bytes_in", "bytes_out"], 0))
+    names += [*(COUNTS if shard.config.main_content else ()), "bytes_in", "bytes_out"]
+    counts = Counter(dict.fromkeys(names, 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
         write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
     return dict(counts)
@@ -118,14 +129,14 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
 
 def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str]) -> Iterator[Document]:
     """Yield the documents of one shard of pages, and add to `counts`."""
-    to_markdown = extractor_named(config.extractor)
+    to_markdown = markdown_function(config, counts)
     for page in read_documents(path):
         counts["pages"] += 1
         counts["bytes_in"] += len(page.text.encode())
         reason = reject_page(page.text, config)
-        text = "" if reason else to_markdown(page.text)
+        text = None if reason else to_markdown(page.text)
         reason = reason or reject_text(text, config.min_characters)
-        if reason:
+        if reason or text is None:
             counts["rejected"] += 1
             counts[f"rejected_{reason}"] += 1
             continue
@@ -146,11 +157,20 @@ def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
     return "too_deep" if _is_too_deep(page, config.max_depth) else None
 
 
-def reject_text(text: str, min_characters: int) -> str | None:
-    """Return the reason to reject a page by its text, one of REASONS; None to keep it."""
+def reject_text(text: str | None, min_characters: int) -> str | None:
+    """Return the reason to reject a page by its text, which is None of a page too deep; None to keep it."""
+    if text is None:
+        return "too_deep"
     if not text:
         return "empty"
     return "too_short" if len(text) < min_characters else None
+
+
+def markdown_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Callable[[str], str | None]:
+    """Return the function from HTML to Markdown; None of a page that is too deep."""
+    if (fields := config.main_content) is None:
+        return extractor_named(config.extractor)
+    return lambda page: main_markdown(page, fields, counts, max_depth=config.max_depth)
 
 
 def extractor_named(name: str) -> Callable[[str], str]:

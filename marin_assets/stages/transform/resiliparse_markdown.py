@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 
 from marin_assets.stages.transform.html_marks import (
     ALL,
@@ -15,6 +16,8 @@ from marin_assets.stages.transform.html_marks import (
     INFO,
     INFO_END,
     ITEM,
+    LINK,
+    LINK_END,
     SUB,
     SUB_END,
     SUP,
@@ -31,6 +34,7 @@ RENDERED_TWICE = (
     ".mwe-math-fallback-image-display",
 )
 """Elements that KaTeX, MathJax and MediaWiki add to a formula's MathML."""
+LINKS = re.compile(rf"{LINK}|{LINK_END}(?:{INFO}l\d{{1,9}}{INFO_END})?")
 TAGS = re.compile(r"<[^<>]*>")
 BLOCKS = re.compile(rf"{BLOCK}(\d{{1,9}}){BLOCK_END}")
 SPAN = re.compile(f"([{CODE}{SUP}{SUB}])([^{CODE}-{SUB_END}]*)([{CODE_END}{SUP_END}{SUB_END}])")
@@ -56,21 +60,26 @@ def resiliparse_markdown(page: str) -> str:
 
 
 class MinimalHtml:
-    """One page of marked minimal HTML. It has ten tags, and escapes all text, so each tag is a tag."""
+    """One page of marked minimal HTML. It has ten tags, and escapes all text, so each tag is a tag.
 
-    def __init__(self) -> None:
+    `cut` is applied to minimal HTML in which marks stand for code blocks and tables; `finish` to the Markdown, while it
+    has the marks of links.
+    """
+
+    def __init__(self, cut: Callable[[str], str] = str, finish: Callable[[str], str] = str) -> None:
+        self.cut, self.finish = cut, finish
         self.blocks: list[tuple[str, str | None]] = []
         """Code blocks and tables, a table in one line as well."""
 
     def markdown(self, minimal: str) -> str:
         if not ALL.search(minimal) and "<pre>" not in minimal:
-            return tidy(outlined(minimal))
+            return tidy(outlined(self.cut(minimal)))
         text = re.sub(f"[{BLOCK}{BLOCK_END}{DROPPED}]", "", minimal)
         text = re.sub(r"<pre>(.*?)</pre>", self.keep_code, text, flags=re.DOTALL)
         text = with_spans(text)
         text = Tables(self.cell_text, self.keep).replaced(text)
-        text = tidy(outlined(without_dropped(text)))
-        return without_marks(BLOCKS.sub(self.block, text))
+        text = tidy(outlined(self.cut(without_dropped(text))))
+        return without_marks(self.finish(BLOCKS.sub(self.block, text)))
 
     def keep_code(self, match: re.Match[str]) -> str:
         """Keep a <pre> element as a fenced code block, out of the reach of later steps."""
@@ -140,6 +149,8 @@ def with_outer_code(line: str) -> str:
 def span(match: re.Match[str]) -> str:
     """Return inline code in backticks, x^2 or H_2O; the text itself if it has several lines or the marks differ."""
     kind, minimal, end = match.groups()
+    if kind == CODE and LINK in minimal:
+        minimal = LINKS.sub("", minimal)
     if kind == CODE and end == CODE_END and SIMPLE_CODE.fullmatch(minimal):
         return f"`{minimal}`"
     text = html.unescape(TAGS.sub("", minimal)).strip()

@@ -1,4 +1,5 @@
-"""The libraries' side of `html_markdown.py`: a name, pages as JSON lines; prints the seconds of their conversion."""
+"""The libraries' side of `html_markdown.py` and `main_content.py`: a name, pages as JSON lines; prints the seconds of
+their conversion."""
 
 from __future__ import annotations
 
@@ -12,6 +13,12 @@ def main() -> None:
     name, path = sys.argv[1:]
     if name == "markdownify":
         from markdownify import markdownify as convert
+    elif name == "trafilatura":
+        from functools import partial
+
+        from trafilatura import extract
+
+        convert = partial(extract, fast=True, include_comments=False)
     else:
         from html_to_markdown import convert
     pages = [json.loads(line) for line in Path(path).read_text().splitlines()]
