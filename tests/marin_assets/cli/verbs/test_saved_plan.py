@@ -81,7 +81,7 @@ def refused(marin: Marin, saved: str) -> str:
         (
             "config=Config(key=this_partition())",
             'config=Config(key=this_partition(), note="new")',
-            "'saved/parts[a]': The unversioned field 'note' was 'old' and is 'new' now. Plan again.",
+            "'saved/parts[a]': The unversioned field 'note' was 'old' and is 'new' now.",
         ),
         (
             "config=Config())",
