@@ -10,6 +10,7 @@ from marin_assets.stages.download.crawl.read_warc import COMMON_CRAWL, ReadWarcC
 from marin_assets.stages.download.crawl.read_wet import ReadWetConfig, read_wet
 from marin_assets.stages.download.crawl.select_captures import SelectCapturesConfig, select_captures
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_assets.stages.transform.main_content import MainContent
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.partitions.sets import Partitions
@@ -29,7 +30,7 @@ def default_warc(
     expectations: Sequence[Expectation] = (),
     partitions: Partitions | None = None,
 ) -> Step:
-    """Return the step "documents/<name>": Markdown of the pages that "raw/<name>" reads from WARC files.
+    """Return the step "documents/<name>": the main content, as Markdown, of pages that "raw/<name>" reads from WARC files.
 
     `source` is a WARC file, a folder of them, or a list of paths (".paths.gz") below `base_url`; on a disk, in a bucket
     or on a server; or a step whose output it is. All but `base_url` enter the version.
@@ -101,7 +102,7 @@ def default_captures(
     base_url: str = COMMON_CRAWL,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
-    """Return the step "documents/<name>": Markdown of the pages that a query of a crawl's index selects.
+    """Return the step "documents/<name>": the main content, as Markdown, of pages that a query of an index selects.
 
     "selected/<name>" has the captures, "raw/<name>" the pages. `index` is the folder of a CDX index, or of tables of
     parquet. `domains` include their subdomains; an address in `urls` may end with "*". All but `base_url` enter the
@@ -140,7 +141,7 @@ def _documents(name: str, raw: Step, expectations: Sequence[Expectation], partit
     return Step(
         name=f"documents/{name}",
         fn=html_to_markdown,
-        config=HtmlToMarkdownConfig(pages_path=output_path_of(raw)),
+        config=HtmlToMarkdownConfig(pages_path=output_path_of(raw), main_content=MainContent()),
         extras=("curate",),
         resumable=True,
         expectations=[expect("pages_unaccounted", at_least=0, at_most=0), *expectations],

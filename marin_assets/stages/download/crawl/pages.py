@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.documents import Document
-from marin_assets.stages.download.warc.charset import decode_page
+from marin_assets.documents.charset import decode_page
 from marin_assets.stages.download.warc.http_message import BodyTooLargeError, Response, parse_response
 from marin_assets.stages.download.warc.record import Record
 
@@ -64,14 +64,13 @@ def page_of(
     mime = identified or sniff(response)
     if mime not in content_types:
         return "mime"
-    is_cut = "warc-truncated" in headers or "encoding_cut" in response.notes
-    decoded = decode_page(response.body, response.headers.get("content-type", ""), is_cut=is_cut)
+    decoded = decode_page(response.body, response.headers.get("content-type"))
     if not decoded.text.strip():
         return "empty"
     counts["mime_sniffed"] += not identified
     counts["cut_pages"] += "warc-truncated" in headers
     counts["charset_disagrees"] += decoded.disagrees
-    counts["characters_replaced"] += decoded.is_replaced
+    counts["characters_replaced"] += decoded.replaced
     for note in response.notes:
         counts[note] += 1
     metadata = {
