@@ -153,8 +153,9 @@ def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
     """Return the reason to reject a page before parsing, one of REASONS; None to parse it."""
     if len(page) > config.max_page_characters:
         return "too_long"
-    # A comparison in a script is no tag. Without main content it counts, as it did when outputs were stored.
-    if _has_too_many_attributes(without_scripts(page) if config.main_content else page):
+    if config.main_content:
+        page = without_scripts(page)  # a comparison in one is no tag; without main content it counts as one, as always
+    if _has_too_many_attributes(page):
         return "too_many_attributes"
     return "too_deep" if _is_too_deep(page, config.max_depth) else None
 
