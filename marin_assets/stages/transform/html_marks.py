@@ -82,10 +82,14 @@ def mark(page: str, *, text_alone: bool = False) -> str:
         "utf-8", "surrogatepass"
     ):  # a tenth of the time of a search for ALL
         page = ALL.sub("", page)
-    is_worth_marking = WORTH_MARKING.search(page) is not None
-    if is_worth_marking:
+    if WORTH_MARKING.search(page):
         return Marker(page, text_alone=text_alone).marked()
-    return "".join(text for text, _ in Marker(page, text_alone=True).parts()) if text_alone else page
+    return without_scripts(page) if text_alone else page
+
+
+def without_scripts(page: str) -> str:
+    """Return a page without comments, scripts and styles. Takes linear time."""
+    return "".join(text for text, _ in Marker(page, text_alone=True).parts())
 
 
 class Marker:

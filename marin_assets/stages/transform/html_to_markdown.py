@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
+from marin_assets.stages.transform.html_marks import without_scripts
 from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content, main_markdown
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.step.config_check import check_config
@@ -152,6 +153,8 @@ def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
     """Return the reason to reject a page before parsing, one of REASONS; None to parse it."""
     if len(page) > config.max_page_characters:
         return "too_long"
+    if config.main_content:
+        page = without_scripts(page)  # a comparison in one is no tag; without main content it counts as one, as always
     if _has_too_many_attributes(page):
         return "too_many_attributes"
     return "too_deep" if _is_too_deep(page, config.max_depth) else None

@@ -256,6 +256,12 @@ def test_the_result_counts_characters_and_cuts(tmp_path: Path) -> None:
     assert (result["pages"], result["pages_kept"], result["pages_unaccounted"]) == (2, 1, 0)
 
 
+def test_a_comparison_in_a_script_is_no_tag_of_many_attributes(tmp_path: Path) -> None:
+    script = "<script>for (i=0;i<n;i++) {" + "a = b; " * 10_000 + "}</script>"
+    result, _ = convert(tmp_path, [Document(id="a", text=f"<body>{script}{BEFORE}{AFTER}</body>")])
+    assert result["pages_kept"] == 1
+
+
 @pytest.mark.parametrize(
     ("page", "reason"),
     [
