@@ -30,7 +30,7 @@ def default_warc(
     expectations: Sequence[Expectation] = (),
     partitions: Partitions | None = None,
 ) -> Step:
-    """Return the step "documents/<name>": the main content, as Markdown, of pages that "raw/<name>" reads from WARC files.
+    """Return the step "documents/<name>": the main content as Markdown of the pages that "raw/<name>" reads from WARC.
 
     `source` is a WARC file, a folder of them, or a list of paths (".paths.gz") below `base_url`; on a disk, in a bucket
     or on a server; or a step whose output it is. All but `base_url` enter the version.

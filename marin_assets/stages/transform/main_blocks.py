@@ -1,8 +1,9 @@
 """Cut what is no main content from the blocks of a page: menus, notices, lists of links, repeated captions.
 
 The input is minimal HTML whose code blocks and tables are marks already, and whose links are marks around their text. A
-block is a heading, a paragraph, an item or another line. Each is kept or cut by its own length, the share of its characters
-that are links, its last character and its place. No rule knows a site or a language, but for the few words of notices.
+block is a heading, a paragraph, an item or another line. Each is kept or cut by its own length, the share of its
+characters that are links, its last character and its place. No rule knows a site or a language, but for the few words
+of notices.
 """
 
 from __future__ import annotations

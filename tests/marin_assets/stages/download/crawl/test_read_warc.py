@@ -197,7 +197,7 @@ def test_each_other_record_has_one_reason_and_costs_no_other(
         (response(URL, OK[:-2] + b"Transfer-Encoding: chunked\r\n\r\n" + b"5\r\n<html"), "encoding_cut", "<html"),
         (response(URL, b"HTTP/1.1 200 OK\n\n" + HTML, mime=None), "mime_sniffed", HTML.decode()),
         (response(URL, OK + HTML[:20], WARC_Truncated="length"), "cut_pages", HTML[:20].decode()),
-        (response(URL, OK + "Eulen é".encode("cp1252")), "charset_disagrees", "Eulen é"),
+        (response(URL, OK + "Eulen é am Abend".encode("cp1252")), "charset_disagrees", "Eulen é am Abend"),
         (response(URL, OK + ("é" * 20).encode() + b"\xff"), "characters_replaced", "é" * 20 + "\ufffd"),
     ],
 )  # fmt: skip
