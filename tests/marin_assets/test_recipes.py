@@ -45,6 +45,16 @@ def test_a_large_scale_without_data_is_refused(name: str) -> None:
         recipe(name).steps(LARGE[name]["scale"])
 
 
+def test_a_crawl_of_ones_own_is_read_by_fineweb_s_filters() -> None:
+    own, example = build_graph(recipe("web_like").steps("gs://bucket/crawl")), build_graph(recipe("web_like").steps())
+    assert [node.name for node in example if node.name not in {node.name for node in own}] == [
+        "raw/web_like/pages",
+        "raw/web_like/crawl",
+    ]
+    [filters] = [node.step.config for node in own if node.name == "attributes/web_like/filters"]
+    assert len(filters.filters) == 4
+
+
 def test_the_small_ones_share_their_documents_and_their_tokenizer() -> None:
     graph = build_graph([step for name in LARGE for step in recipe(name).steps()])
     assert [node.name for node in graph if node.name.startswith(("raw/recipes", "tokenizers/"))] == [

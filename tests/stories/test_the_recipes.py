@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from marin_assets.documents import read_documents
+
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
@@ -54,6 +56,20 @@ def test_a_pretrained_model_learns_to_answer_and_to_stop(prefix: Path) -> None:
     assert all(text.strip()[:20] in html for text in texts(prefix, "preferring"))
     assert result(prefix, "report/chat")["expectations_failed"] == 0
     assert "0 computed, 18 reused, 0 failed" in run("chat", prefix)
+
+
+def test_a_crawl_becomes_tokens_without_menus_copies_and_pages_that_are_gone(prefix: Path) -> None:
+    assert "10 computed, 0 reused, 0 failed" in run("web_like", prefix)
+    crawl, pages = result(prefix, "raw/web_like/crawl"), result(prefix, "raw/web_like")
+    assert pages["pages"] == crawl["pages"] + crawl["mirrored"]
+    assert pages["rejected_status"] == crawl["gone"] > 20
+    kept = result(prefix, "consolidated/web_like")
+    assert kept["rejected_near_duplicates/near_duplicate"] >= crawl["mirrored"] // 2
+    assert kept["kept"] > 500
+    texts = [d.text for shard in prefix.glob("consolidated/web_like-*/*.jsonl.zst") for d in read_documents(str(shard))]
+    assert len(texts) == kept["kept"]
+    assert not [text for text in texts if "This site uses cookies" in text]
+    assert result(prefix, "tokenized/web_like")["tokens"] > 100_000
 
 
 def test_a_mixture_is_best_at_what_it_has_most_of(prefix: Path) -> None:

@@ -81,7 +81,7 @@ def job_of(output: str, step: str) -> str:
     for pattern in (
         rf"{step}\S*: computing .* as cluster job (\S+) on",
         r"its cluster job (\S+) keeps running",
-        r"attached to job (\S+) on",
+        r"attached to cluster job (\S+) on",
     ):
         if found := re.search(pattern, output):
             return found.group(1)

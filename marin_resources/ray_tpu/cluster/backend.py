@@ -120,7 +120,7 @@ class ClusterBackend:
         if info is None or info.status.is_terminal:
             return None
         handle = await self.join(note, note_path, path)
-        where = f"job {note.submission_id} on {self._settings.address} (attempt {note.attempt})"
+        where = f"cluster job {note.submission_id} on {self._settings.address} (attempt {note.attempt})"
         self._report(f"{note.task.output.label}: attached to {where}")
         return handle
 

@@ -116,7 +116,7 @@ def test_what_runs_now_is_shown_with_its_job_its_speed_and_what_it_says(location
     assert (code, summary) == (0, f"1 running at {location.store.prefix}")
     assert f"by process {os.getpid()} on {os.uname().nodename}, Dagster run run-1, since " in state
     assert re.fullmatch(
-        r" +attempt 1, for \d+ s, job step-1 on http://head:8265, "
+        r" +attempt 1, for \d+ s, cluster job step-1 on http://head:8265, "
         r"step 120 of 600 at 12.5 s/step, 1 h 40 min left, loss 2.5: 80% done",
         running,
     )
