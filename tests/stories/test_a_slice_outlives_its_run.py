@@ -48,7 +48,7 @@ def test_a_step_on_a_slice_outlives_its_run_and_a_stop_of_the_next_one_releases_
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     second = start_run(script, env)
-    read_until(second, "attached to job")
+    read_until(second, "attached to cluster job")
     assert all(map(alive, hosts))
     assert len(placement_groups(with_a_slice)) == 1
     os.killpg(second.pid, signal.SIGINT)

@@ -48,7 +48,7 @@ def test_a_killed_run_leaves_its_job_and_the_next_one_attaches_to_it(
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     second = start_run(script, env)
-    shown = read_until(second, "attached to job")
+    shown = read_until(second, "attached to cluster job")
     assert alive(worker)
     gate.unlink()
     rest, _ = second.communicate(timeout=480)

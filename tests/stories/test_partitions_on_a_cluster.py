@@ -70,7 +70,7 @@ def test_a_killed_run_leaves_its_partitions_and_the_next_one_attaches_to_them(
     os.kill(first.pid, signal.SIGKILL)
     first.communicate()
     second = start()
-    shown = read_until(second, f"parts/parts[{WAITS}]: attached to job")
+    shown = read_until(second, f"parts/parts[{WAITS}]: attached to cluster job")
     assert "5 of 6 partitions reused" in shown
     gate.unlink()
     rest, _ = second.communicate(timeout=480)

@@ -34,7 +34,7 @@ def test_three_runs_that_wait_for_one_job_are_one_computation(
     read_until(runs[0], "waiting in process")
     for _ in range(2):
         runs.append(start_run(script, env))
-        read_until(runs[-1], "attached to job")
+        read_until(runs[-1], "attached to cluster job")
     gate.unlink()
     for run in runs:
         shown, _ = run.communicate(timeout=480)

@@ -146,7 +146,7 @@ def test_a_run_that_prefers_another_region_attaches_to_the_job_that_is_there(wor
     first = world.start("--clean")
     wait_until(world.calls, "the step on the one cluster")
     second = world.start("--clean", **world.other_way_round())
-    read_until(second, "attached to job")
+    read_until(second, "attached to cluster job")
     world.gate.unlink()
     assert [run.wait(timeout=120) for run in (first, second)] == [0, 0]
     assert [call["region"] for call in world.calls()] == ["us-east5"]
@@ -166,7 +166,7 @@ def test_a_run_that_was_killed_is_followed_by_one_that_attaches_in_the_other_reg
     first.send_signal(signal.SIGKILL)
     first.wait()
     second = world.start("--clean")
-    read_until(second, "attached to job")
+    read_until(second, "attached to cluster job")
     world.gate.unlink()
     assert second.wait(timeout=120) == 0
     assert [call["region"] for call in world.calls()] == ["us-east5"]
