@@ -50,7 +50,8 @@ def test_terminate_ends_a_job_that_ignores_it_and_a_redeployment_leaves_one(
         assert len(calls(prefix)) == 2
 
         run = dev.launch("toy/slow")
-        wait_until(lambda: any("attached to cluster job" in text for text in dev.messages(run)), "the next run", timeout_s=60)
+        joined = lambda: any("attached to cluster job" in text for text in dev.messages(run))  # noqa: E731
+        wait_until(joined, "the next run", timeout_s=60)
         gate.unlink()
         wait_until(lambda: dev.status(run) in ENDED, "the run to end")
         assert dev.status(run) == "SUCCESS"

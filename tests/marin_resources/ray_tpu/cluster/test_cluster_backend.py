@@ -283,7 +283,8 @@ def test_a_run_that_only_shares_a_job_leaves_it_to_the_one_that_submitted_it(
         making = asyncio.create_task(first.produce_async(step))
         await asyncio.to_thread(wait_until, logged(prefix, "toy/a", "waiting in process"), "the step")
         sharing = asyncio.create_task(second.produce_async(step))
-        await asyncio.to_thread(wait_until, lambda: any("attached to cluster job" in said for said in second.said), "both")
+        joined = lambda: any("attached to cluster job" in said for said in second.said)  # noqa: E731
+        await asyncio.to_thread(wait_until, joined, "both")
         sharing.cancel()
         [ended] = await asyncio.gather(sharing, return_exceptions=True)
         worker = int(logged(prefix, "toy/a", "waiting in process")().split()[-1])  # type: ignore[union-attr]
