@@ -100,7 +100,8 @@ def _names(config: DownloadListedConfig) -> list[str]:
     """The names of the list, below the address, each once."""
     if (config.list_path is None) == (not config.names):
         raise ListError(
-            f"list_path is {config.list_path!r} and names has {len(config.names)}, expected one of the two."
+            f"list_path is {config.list_path!r} and names has {len(config.names)} names, expected either a list or "
+            "names. Pass one of the two."
         )
     if config.list_path is None:
         lines: Sequence[str] = config.names
