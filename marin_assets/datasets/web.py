@@ -101,6 +101,9 @@ dolma = by_name(
 )
 """Dolma 1.7 by subset."""
 
+COMMON_CRAWL = "https://data.commoncrawl.org/"
+_NEMOTRON_FOLDER = "contrib/Nemotron/Nemotron-CC/data-jsonl"
+"""The names of its list begin with this."""
 _NEMOTRON_CC = {
     "hq_actual": ("quality=high/kind=actual/**", 0.91351),
     "hq_synth": ("quality=high/kind=synthetic/**", 2.72),
@@ -115,12 +118,12 @@ nemotron_cc = by_name(
         Corpus(
             name=f"nemotron_cc/{split}",
             files=ListedFiles(
-                base="https://data.commoncrawl.org/contrib/Nemotron/Nemotron-CC/data-jsonl/",
-                include=(f"{glob}/*.jsonl.zstd",),
-                names_at="https://data.commoncrawl.org/contrib/Nemotron/Nemotron-CC/data-jsonl.paths.gz",
+                base=COMMON_CRAWL,
+                include=(f"{_NEMOTRON_FOLDER}/{glob}/*.jsonl.zstd",),
+                names_at=f"{COMMON_CRAWL}{_NEMOTRON_FOLDER}.paths.gz",
                 names_file="data-jsonl.paths.gz",
                 names_step="nemotron_cc-paths",
-                homepage="https://data.commoncrawl.org/contrib/Nemotron/Nemotron-CC/index.html",
+                homepage=f"{COMMON_CRAWL}contrib/Nemotron/Nemotron-CC/index.html",
             ),
             licence="Common Crawl terms of use",
             bytes=round(tebibytes * TEBIBYTE),
@@ -128,6 +131,7 @@ nemotron_cc = by_name(
             facts=(
                 "marin experiments/pretraining_datasets/nemotron.py: globs; sizes, of its own copy",
                 "marin lib/marin/src/marin/datakit/download/nemotron_cc.py: list, columns",
+                "public descriptions of its release: licence",
             ),
         )
         for split, (glob, tebibytes) in _NEMOTRON_CC.items()

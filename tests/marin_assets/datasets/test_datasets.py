@@ -11,10 +11,21 @@ import pytest
 from dataset_hub import DatasetHub, dataset_hub
 from known_rows import ROWS, serve
 
-from marin_assets.datasets import CATALOGUE, FAMILIES, Chats, Corpus, HubFiles, dolma, fineweb_edu, nemotron_cc
+from marin_assets.datasets import (
+    CATALOGUE,
+    FAMILIES,
+    Chats,
+    Corpus,
+    HubFiles,
+    ListedFiles,
+    dolma,
+    fineweb_edu,
+    nemotron_cc,
+)
 from marin_assets.datasets.dataset import COMMIT
 from marin_assets.documents import Document, write_documents
 from marin_assets.documents.shards import list_shards, read_documents
+from marin_assets.stages.download.hub.listing import matcher
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import resolve
@@ -131,7 +142,7 @@ def test_each_entry_states_where_its_facts_are_from(dataset: Any) -> None:
     assert dataset.facts
     assert any(fact.startswith("marin ") for fact in dataset.facts)
     licences = [fact for fact in dataset.facts if "licence" in fact or "terms" in fact or "ContentLicense" in fact]
-    assert licences or dataset.licence is None or dataset.name.startswith("nemotron_cc/")
+    assert licences or dataset.licence is None
 
 
 def test_what_is_gated_needs_a_token_and_nothing_else_does() -> None:
@@ -147,6 +158,29 @@ def test_the_whole_catalogue_is_one_graph() -> None:
     for dataset in CATALOGUE.values():
         assert own[f"raw/{dataset.name}"] == {f"raw/{dataset.name}": dataset.origin}
     assert sum(len(datasets) for datasets in FAMILIES.values()) == len(CATALOGUE)
+
+
+def test_the_names_of_common_crawls_list_are_below_its_server() -> None:
+    """A line of the list, as it is published."""
+    folder = "contrib/Nemotron/Nemotron-CC/data-jsonl/quality=high/kind=actual/kind2=actual"
+    line = f"{folder}/CC-MAIN-2013-20-part-00000.jsonl.zstd"
+    chosen_by = {split: [name] for split, corpus in nemotron_cc.items() if (name := _first(corpus, line))}
+    assert chosen_by == {"hq_actual": [line]}
+    assert nemotron_cc["medium"].files.include != nemotron_cc["medium_high"].files.include  # type: ignore[union-attr]
+
+
+def test_each_file_of_dolma_is_in_one_subset() -> None:
+    """Addresses as the list of Dolma has them, with names of Marin's list of its files."""
+    for name in ("wiki-0000", "megawika-0001", "cc_en_head-0000", "cc_news_tail-0000", "c4-0170", "tulu_flan-0065"):
+        address = f"folder/{name}.json.gz"
+        assert sum(_first(corpus, address) is not None for corpus in dolma.values()) == 1, name
+
+
+def _first(corpus: Corpus, name: str) -> str | None:
+    """The name, if a glob of the corpus chooses it."""
+    files = corpus.files
+    assert isinstance(files, ListedFiles)
+    return name if matcher(files.include)(name) else None
 
 
 def test_an_entry_at_a_branch_is_not_called_pinned() -> None:
