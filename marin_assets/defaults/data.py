@@ -71,7 +71,7 @@ def default_download(
 def _origin_of(source: str) -> Origin | None:
     """The data set at a web address or on the hub, which is somebody else's; None for a folder or a bucket."""
     address = source.form if isinstance(source, PartitionName) else source
-    return Origin(name=address) if address.startswith(PUBLIC) else None
+    return Origin(name=address) if isinstance(address, str) and address.startswith(PUBLIC) else None
 
 
 @checks_arguments()
