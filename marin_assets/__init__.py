@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import marin_assets.run.uncaught  # noqa: F401 - first, as the other imports take the first second of a script
 from marin_assets.run.entry_point import executor_main
 from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.products import product
 from marin_assets.step.partitions.reads import partitions_of
 from marin_assets.step.partitions.sets import dynamic, static
@@ -36,6 +37,7 @@ __all__ = [
     "ConfigError",
     "Expectation",
     "InputName",
+    "Origin",
     "Resources",
     "Step",
     "cpu",

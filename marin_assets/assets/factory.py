@@ -10,6 +10,7 @@ from marin_assets.assets.checks import check_specs, op_name
 from marin_assets.catalog.asset_key import group_of, key_of
 from marin_assets.catalog.description import description_of, kinds_of
 from marin_assets.catalog.validation import validate
+from marin_assets.plan.record_facts.origins import total_of_origins
 from marin_assets.plan.requirements import requirements_of
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.partitions.products import ProductPartitions
@@ -85,6 +86,8 @@ def asset_spec(node: Node) -> dg.AssetSpec:
         metadata[REQUIRES] = dg.MetadataValue.json(required.to_dict())
     if step.partitions is not None:
         metadata["marin/partitions"] = f"{step.partitions!r}. {REMOVAL}"
+    if node.origins:
+        metadata["marin/raw_data"] = total_of_origins(node.origins).describe()
     return dg.AssetSpec(
         asset_key(node),
         deps=dependencies_of(node),

@@ -18,6 +18,7 @@ from marin_assets.stages.transform.text_files import TextFilesConfig, ingest_tex
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.marins_sentences import takes_marins_arguments
+from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.reads import partitions_folder
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
@@ -30,6 +31,9 @@ from marin_assets.step.values import (
     versioned,
 )
 
+PUBLIC = ("http://", "https://", "hf://")
+"""Beginnings of addresses of other people's data."""
+
 
 @checks_arguments()
 @takes_marins_arguments
@@ -40,12 +44,14 @@ def default_download(
     expected_sha256: Mapping[str, str] | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
+    origin: Origin | None = None,
     partitions: Partitions | None = None,
 ) -> Step:
     """Return the step "raw/<name>", which copies `source` (an fsspec URL, a glob or a folder), with checksums.
 
     `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest.
-    With `partitions`, `source` has the key in it: this_partition(form="s3://crawls/{partition}/wet").
+    `origin` has the licence and the size of somebody else's data; without one, the plan shows those of a web address
+    as unknown. With `partitions`, `source` has the key in it: this_partition(form="s3://crawls/{partition}/wet").
     """
     config = DownloadFilesConfig(source=source if isinstance(source, PartitionName) else versioned(source))
     if expected_sha256:
@@ -57,8 +63,15 @@ def default_download(
         resumable=True,
         override_output_path=override_output_path,
         expectations=expectations,
+        origin=origin or _origin_of(source),
         partitions=partitions,
     )
+
+
+def _origin_of(source: str) -> Origin | None:
+    """The data set at a web address or on the hub, which is somebody else's; None for a folder or a bucket."""
+    address = source.form if isinstance(source, PartitionName) else source
+    return Origin(name=address) if isinstance(address, str) and address.startswith(PUBLIC) else None
 
 
 @checks_arguments()

@@ -8,6 +8,7 @@ from marin_assets.stages.download.hub.download_hf import DownloadHfConfig, downl
 from marin_assets.stages.publish.upload_model import TOKEN, UploadModelConfig, upload_model
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
 from marin_assets.step.values import PartitionName, output_path_of, versioned
@@ -30,6 +31,7 @@ def default_download_hf(
     env: Sequence[str] = (),
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
+    origin: Origin | None = None,
     partitions: Partitions | None = None,
 ) -> Step:
     """Return the step "raw/<name>", which downloads files of `dataset` ("owner/name") at `revision`, each verified.
@@ -37,7 +39,8 @@ def default_download_hf(
     A branch or a tag is resolved when the step runs, and its commit is in the result; 40 digits pin the commit. `globs`
     and `exclude`, or `config_name` and `split`, choose the files. They all enter the version; `mirror`, a folder
     or bucket with the hub's paths, `max_requests_per_5_min` and `env` do not. A gated dataset needs env=("HF_TOKEN",),
-    or a stored login. With `partitions`, `revision` is the key: this_partition().
+    or a stored login. `origin` has its licence and size; without one, plans show them as unknown. With `partitions`,
+    `revision` is the key: this_partition().
     """
     config = DownloadHfConfig(
         dataset=versioned(dataset),
@@ -60,8 +63,13 @@ def default_download_hf(
         resumable=True,
         override_output_path=override_output_path,
         expectations=expectations,
+        origin=origin or Origin(name=dataset, homepage=_page_of(dataset, repo_type)),
         partitions=partitions,
     )
+
+
+def _page_of(dataset: str, repo_type: str) -> str:
+    return f"https://huggingface.co/{'' if repo_type == 'model' else 'datasets/'}{dataset}"
 
 
 def _globs(globs: Sequence[str] | str) -> tuple[str, ...]:

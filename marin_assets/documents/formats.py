@@ -11,9 +11,11 @@ from marin_resources.types.near_names import expected_one_of
 FORMATS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 """The formats that stages write. They read some more."""
 COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
+ZSTD = ".zstd"
+"""Another ending of ".zst": Nemotron-CC's."""
 READABLE = (
-    *(f"{lines}{compression}" for lines in (".jsonl", ".ndjson") for compression in ("", *COMPRESSIONS)),
-    *(f".json{compression}" for compression in COMPRESSIONS),
+    *(f"{lines}{compression}" for lines in (".jsonl", ".ndjson") for compression in ("", *COMPRESSIONS, ZSTD)),
+    *(f".json{compression}" for compression in (*COMPRESSIONS, ZSTD)),
     ".parquet",
 )
 """The formats that stages read. Corpora such as C4 and Dolma name compressed lines ".json.gz". A plain ".json" is not
@@ -35,7 +37,8 @@ def format_of(path: str) -> str:
 
 def compression_of(path: str) -> str:
     """Return the last of COMPRESSIONS in the name, or "" if the file is not compressed."""
-    return next((suffix for suffix in COMPRESSIONS if path.lower().endswith(suffix)), "")
+    name = path.lower()
+    return ".zst" if name.endswith(ZSTD) else next((suffix for suffix in COMPRESSIONS if name.endswith(suffix)), "")
 
 
 def without_format(name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from marin_assets.step.expectation import Expectation
+from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.placement import require_override
 from marin_assets.step.values import ConfigError
@@ -92,6 +93,8 @@ def require_fields(step: Any) -> None:
             raise ConfigError(
                 f"Step {name!r} has the kind {kind!r}, expected at most 63 letters, digits, '_', '-' and '.'."
             )
+    if step.origin is not None and not isinstance(step.origin, Origin):
+        raise ConfigError(f"Step {name!r} has origin={step.origin!r:.100}, expected Origin(name=…) or None.")
     if step.packages:
         _require_requirements(step.packages, name)
     if step.expectations != ():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from marin_assets.step.origin import NONE, Origins, together
 from marin_assets.step.partitions.reads import Read
 from marin_assets.step.placement import refuse_overlaps
 from marin_assets.step.step import Step
@@ -31,6 +32,8 @@ class Node:
     """Nodes that enter the version but need not be complete."""
     reads: tuple[tuple[Node, Read], ...]
     """The dependencies, with the partitions that are read of each; one may be read in several ways."""
+    origins: Origins
+    """The data sets that it is computed from, its own among them, by the name of the step that downloads each."""
     key: str | None = None
     """The key of one partition: see `at`."""
 
@@ -117,12 +120,16 @@ def build_graph(steps: Iterable[Step | InputName]) -> Graph:
             drift.extend(_difference(equal.step, step))
             by_step[step] = equal
             continue
+        dependencies = tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].dependencies))
+        pseudo_dependencies = tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].pseudo_dependencies))
+        own = NONE if step.origin is None else {step.name: step.origin}
         node = Node(
             step,
             version,
-            tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].dependencies)),
-            tuple(dict.fromkeys(by_step[dep] for dep in inputs[step].pseudo_dependencies)),
+            dependencies,
+            pseudo_dependencies,
             tuple((by_step[dep], read) for dep, read in inputs[step].reads),
+            together((own, *(node.origins for node in (*dependencies, *pseudo_dependencies)))),
         )
         by_version[version.text] = by_step[step] = node
     graph = Graph(tuple(by_version.values()), by_step, tuple(dict.fromkeys(drift)))
@@ -175,6 +182,11 @@ def _difference(first: Step, second: Step) -> Iterator[str]:
         yield (
             f"Two steps named {first.name!r} have one version and run different functions, "
             f"{_name(first.fn)!r} and {_name(second.fn)!r}; the first is used. Give one of them another name."
+        )
+    if first.origin != second.origin:
+        yield (
+            f"Two steps named {first.name!r} have one version and different origins, {first.origin!r} and "
+            f"{second.origin!r}; the first is used. State the same origin for both."
         )
     values, other_values = dict(plain_leaves(first.config)), dict(plain_leaves(second.config))
     for field in sorted(values.keys() | other_values.keys()):

@@ -14,6 +14,7 @@ from marin_assets.step.expectation import Expectation
 from marin_assets.step.field_checks import require_fields, require_name, tags_of
 from marin_assets.step.function_check import require_config_fits, require_function, require_types
 from marin_assets.step.marins_sentences import takes_marins_arguments
+from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.values import (
     ConfigError,
@@ -82,6 +83,9 @@ class Step(StepMarker):
     """Tags of the asset, to filter by: {"team": "data"}, or a list, in which "team=data" is the same and "nano" has no
     value."""
     kinds: Sequence[str] = ()
+    origin: Origin | None = None
+    """The data set that it downloads, with licence and size. Plans and pages of all that is computed from it show
+    it."""
 
     def __post_init__(self) -> None:
         require_name(self.name)

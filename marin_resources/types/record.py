@@ -42,6 +42,15 @@ class Adoption(AdoptedInput):
     """The output that the data were made as."""
 
 
+class RecordedOrigin(JsonObject):
+    """A data set that an output was computed from, as it was described then."""
+
+    name = required_text()
+    licence = text()
+    bytes = integer()
+    homepage = text()
+
+
 class Size(JsonObject):
     """The manifest of an output in short."""
 
@@ -96,6 +105,8 @@ class Record(JsonObject):
     cluster = text()
     adopted = optional_part(Adoption)
     adopted_inputs = parts_by_name(AdoptedInput)
+    origins = parts_by_name(RecordedOrigin)
+    """By the name of the step that downloaded it."""
     dependencies = texts()
     attempt = integer()
     duration_s = number()

@@ -185,7 +185,7 @@ class Body:
         if produced.reused:
             inputs = input_digests(node, self.store, observed, state.manifest_digests)
             drift, not_recorded = drift_of(node, self.graph, self.store, observed, inputs)
-        metadata = materialization_metadata(produced, drift, not_recorded, contamination_of(node))
+        metadata = materialization_metadata(produced, drift, not_recorded, contamination_of(node), node.origins)
         path = dg.MetadataValue.path(observed.data_path)
         return _Complete(produced=produced, metadata={**metadata, "path": path}, drift=describe(drift))
 

@@ -14,7 +14,9 @@ from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import links_of, plots_of, report_of
 from marin_assets.assets.metadata.ledger import NAMES as LEDGER
 from marin_assets.assets.metadata.ledger import ledger_of
+from marin_assets.assets.metadata.origins import origins_of
 from marin_assets.assets.metadata.tables import config_table, table, tables_of
+from marin_assets.step.origin import NONE, Origins
 from marin_resources.configuration.settings import SettingError
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
@@ -35,6 +37,7 @@ TAKEN = frozenset(
         *("damaged", "transfers_unknown", "cluster", "site", "adopted", "adopted_inputs"),
         *LEDGER,
         *("cpu_s", "bytes_in", "cost_dollars", "cost_unknown", "contamination"),
+        *("licences", "raw_bytes", "raw_sizes_unknown", "raw_data"),
         *("job", "job_id", "attempts", "code", "queue_s", "setup_s", "compute_s"),
     }
 )
@@ -47,10 +50,11 @@ def materialization_metadata(
     drift: Sequence[Drift] = (),
     not_recorded: Sequence[Kind] = (),
     contamination: Sequence[Mapping[str, str]] = (),
+    origins: Origins = NONE,
 ) -> dict[str, Any]:
     """Metadata of one materialization. Names are stable, so that Dagster can plot numbers over time.
 
-    `contamination`: rows of plan/record_facts/contamination.py, of a score.
+    `contamination`: rows of plan/record_facts/contamination.py, of a score. `origins`: the data sets behind the output.
     """
     observed, record = produced.observed, produced.observed.record
     result, transfers = observed.result, _transfers(observed.path, record)
@@ -68,6 +72,7 @@ def materialization_metadata(
         **_renamed(_numbers(result)),
         **({"contamination": table(contamination)} if contamination else {}),
         **adoption_of(record),
+        **origins_of(origins),
         "reused": produced.reused,
         **drifts,
     }

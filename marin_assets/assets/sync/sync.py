@@ -95,7 +95,7 @@ def materialization_of(
     """The event of a complete output, as a run that reuses it would report it."""
     metadata = {
         **materialization_metadata(
-            Produced(observed=observed, reused=True), drift, not_recorded, contamination_of(node)
+            Produced(observed=observed, reused=True), drift, not_recorded, contamination_of(node), node.origins
         ),
         "path": dg.MetadataValue.path(observed.data_path),
         "synced": True,

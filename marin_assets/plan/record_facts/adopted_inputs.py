@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.plan.partitions import with_partitions
+from marin_assets.plan.record_facts.origins import recorded_origins
 from marin_assets.step.graph import Graph, Node
 from marin_resources.ray_tpu.site import Site
 from marin_resources.storage.output.store import Store
@@ -66,6 +67,7 @@ def facts_of_adopted(node: Node, store: Store, source: Source) -> dict[str, Any]
         "output_path": store.locate(node.output),
         "dependencies": list(made.dependencies),
         **({"adopted_inputs": adopted} if adopted else {}),
+        **recorded_origins(node),
     }
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from marin_assets.plan.record_facts.adopted_inputs import adopted_inputs, adopted_paths
+from marin_assets.plan.record_facts.origins import recorded_origins
 from marin_assets.step.graph import Graph, Node
 from marin_assets.step.resolve import resolve
 from marin_resources.drift.provenance import environment, provenance
@@ -63,6 +64,7 @@ def describe_node(
         **_placed(node, store, config),
         "dependencies": _dependencies(node, store, inputs, site),
         **adopted_inputs(inputs),
+        **recorded_origins(node),
         **({} if site is None else {"cluster": site.cluster, "data_prefix": site.prefix, "site": site.describe()}),
         "inputs": {name: manifest_digest(observed) for name, observed in inputs.items()},
         "bytes_in": bytes_of(inputs),

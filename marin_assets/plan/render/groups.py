@@ -14,6 +14,7 @@ from typing import Any
 
 from marin_assets.plan.estimates import Total, total_of
 from marin_assets.plan.plan import Action, Kind, Planned
+from marin_assets.step.origin import Origins
 
 MOST_ALIKE = 3
 """Groups that differ in the values of the same fields alone. More are one group, which shows as many reasons."""
@@ -40,6 +41,12 @@ class Group:
     def bytes(self) -> int:
         """The size of its complete outputs, as far as their sizes are known."""
         return sum(item.bytes or 0 for item in self.items)
+
+    @property
+    def origins(self) -> Origins:
+        """The data sets that its own steps download, by their names."""
+        steps = {item.node.name: item.node.step for item in self.items}
+        return {name: step.origin for name, step in steps.items() if step.origin is not None}
 
     @property
     def total(self) -> Total:

@@ -8,6 +8,7 @@ from typing import Any
 from marin_assets.plan.estimates import total_of
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.reasons.causes import Cause, Why
+from marin_assets.plan.record_facts.origins import origins_as_json, total_as_json, total_of_lineages
 
 FORMAT_VERSION = 1
 
@@ -21,6 +22,7 @@ def plan_as_json(planned: Sequence[Planned], prefix: str) -> dict[str, Any]:
         "prefix": prefix,
         "counts": {action.value: sum(item.action is action for item in planned) for action in Action},
         "reused_bytes": sum(item.bytes or 0 for item in planned if item.action is Action.REUSE),
+        "raw_data": total_as_json(total_of_lineages(item.node for item in planned)),
         "expected": {
             "compute_s": round(total.compute_s, 3),
             "device_hours": round(total.device_hours, 4),
@@ -48,6 +50,7 @@ def output_as_json(item: Planned) -> dict[str, Any]:
         "finished_at": seen.record.finished_at,
         "to_be_verified": seen.listed and seen.done,
         "inputs": list(node.inputs),
+        "origins": origins_as_json(node.origins),
         **({} if item.why is None else _why(item.why)),
         "drift": [
             {"kind": drift.kind.value, "what": drift.what, "was": drift.was, "now": drift.now} for drift in item.drift

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.record_facts.origins import describe_origin, total_of_origins
 from marin_assets.plan.render.groups import Group, groups_of
 from marin_assets.plan.render.picture import COLOURS, legend, picture_of
 from marin_assets.plan.render.picture import STYLE as STYLE_OF_PICTURE
@@ -68,12 +69,13 @@ def _names(group: Group) -> str:
 def _group(number: int, group: Group) -> str:
     count, size = len(group.items), f", {readable_bytes(group.bytes)}" if group.bytes else ""
     total = describe_total(group.total) if group.action is Action.RUN else ""
+    downloaded = total_of_origins(group.origins).describe()
     rows = "".join(_row(item, group) for item in group.items[:SHOWN_OUTPUTS])
     rest = f"<p>and {count - SHOWN_OUTPUTS:,} more: <code>marin plan --json</code> has all.</p>"
     return (
         f'<section id="group-{number}" class="{group.action}">'
         f"<h2>{group.action} {count:,} output{'s' * (count != 1)}{escape(size)}</h2>"
-        f"<p>{_lines(group.reason)}</p>{f'<p>{escape(total)}</p>' if total else ''}"
+        f"<p>{_lines(group.reason)}</p>{''.join(f'<p>{escape(text)}</p>' for text in (downloaded, total) if text)}"
         f"<details{' open' if count <= 12 else ''}><summary>outputs</summary><table>{rows}</table>"
         f"{rest if count > SHOWN_OUTPUTS else ''}</details></section>"
     )
@@ -81,7 +83,9 @@ def _group(number: int, group: Group) -> str:
 
 def _row(item: Planned, group: Group) -> str:
     """The row of an output, with its reason if the group has several."""
+    origin = item.node.step.origin
     notes = ["" if item.reason == group.reason or item.why is None else item.reason]
+    notes += ["" if origin is None else describe_origin(origin)]
     notes += [describe_earlier(item), "" if item.expected is None else describe_expected(item.expected)]
     cells = (item.label, item.observed.path, "; ".join(filter(None, notes)))
     return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

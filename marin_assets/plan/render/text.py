@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from marin_assets.plan.estimates import Expected, Total, total_of
 from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.record_facts.origins import describe_origin, total_of_lineages, total_of_origins
 from marin_assets.plan.render.groups import Group, alike, counts_of, groups_of
 from marin_resources.ray_tpu.site import describe as describe_sites
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
@@ -32,11 +33,13 @@ def lines_of(planned: Sequence[Planned], *, one_by_one: bool = False) -> Iterato
 
 
 def summary_of(planned: Sequence[Planned]) -> str:
-    """One line: "499 to run, 1 to reuse (2.1 TB); expected 3 h 20 min, …"."""
+    """One line: "499 to run, 1 to reuse (2.1 TB); from 2 data sets: 6.1 TB, under …; expected 3 h 20 min, …"."""
     reused = sum(item.bytes or 0 for item in planned if item.action is Action.REUSE)
     size = f", {readable_bytes(reused)} reused" if reused else ""
     total = total_of(item.expected for item in planned if item.action is Action.RUN)
-    return "; ".join(filter(None, (f"{counts_of(planned)}{size}" or "nothing selected", describe_total(total))))
+    origins = total_of_lineages(item.node for item in planned).describe()
+    counts = f"{counts_of(planned)}{size}" or "nothing selected"
+    return "; ".join(filter(None, (counts, origins, describe_total(total))))
 
 
 def describe_total(total: Total) -> str:
@@ -72,6 +75,8 @@ def _lines_of_step(items: Sequence[Planned]) -> Iterator[str]:
         path = f"{path.rpartition('/')[0]}  {_listed([str(item.node.key) for item in items])}"
     yield f"{first.action:8} {path}"
     yield from (f"{INDENT}{line}" for line in first.reason.splitlines())
+    if (origin := first.node.step.origin) is not None:
+        yield f"{INDENT}{describe_origin(origin)}"
     if earlier := describe_earlier(first):
         yield f"{INDENT}{earlier}"
     if first.expected is not None:
@@ -100,6 +105,8 @@ def _lines_of_group(group: Group) -> Iterator[str]:
     yield from f"{group.action:8} {count}{size}: {reason}".splitlines()
     more = f" and {len(steps) - SHOWN_STEPS:,} more" if len(steps) > SHOWN_STEPS else ""
     yield f"{INDENT}{', '.join(steps[:SHOWN_STEPS])}{more}"
+    if downloaded := total_of_origins(group.origins).describe():
+        yield f"{INDENT}{downloaded}"
     if group.action is Action.RUN and (total := describe_total(group.total)):
         yield f"{INDENT}{total}"
     yield from _site(outputs)

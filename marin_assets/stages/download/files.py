@@ -16,6 +16,7 @@ import hashlib
 import os
 import posixpath
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -89,13 +90,15 @@ def download_files(config: DownloadFilesConfig) -> dict[str, int | float | str]:
         raise SourceError(f"expected_sha256 names {missing[0]!r}, which is not in {config.source!r}. Correct the name.")
     files = [source_file(config, name, info) for name, info in sorted(infos.items())]
     counts = map_shards(copy_file, files, output_path=config.output_path)
-    checksums = [
-        {"name": name, **read_json(file.checksum_path)["checksum"]}
-        for name, file in zip(sorted(infos), files, strict=True)
-    ]
-    write_json(join(config.output_path, CHECKSUMS), {"format_version": 1, "files": checksums})
+    return {**counts, "sha256": write_checksums(config.output_path, dict(zip(sorted(infos), files, strict=True)))}
+
+
+def write_checksums(output_path: str, files: Mapping[str, SourceFile]) -> str:
+    """Write checksums.json of the copied files, by name. Return the digest of its names and checksums."""
+    checksums = [{"name": name, **read_json(file.checksum_path)["checksum"]} for name, file in files.items()]
+    write_json(join(output_path, CHECKSUMS), {"format_version": 1, "files": checksums})
     listing = "".join(f"{row['sha256']}  {row['name']}\n" for row in checksums)  # as sha256sum prints it
-    return {**counts, "sha256": hashlib.sha256(listing.encode()).hexdigest()}
+    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def list_source(source: str) -> dict[str, dict[str, Any]]:

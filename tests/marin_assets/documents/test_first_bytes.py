@@ -74,7 +74,7 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 }
 ITS_NAME = {
     "gzip": ".gz",
-    "zstd": ".zst",
+    "zstd": (".zst", ".zstd"),
     "bzip2": ".bz2",
     "xz": ".xz",
     "parquet": ".parquet",

@@ -80,6 +80,56 @@ def _dolly(row: Row) -> Messages:
     )
 
 
+def _conversations(row: Row) -> Messages:
+    return messages_of(row.get("conversations"), role="from", content="value", system=row.get(SYSTEM))
+
+
+def _pair(prompt: str, answer: str) -> Adapter[Messages]:
+    """A prompt and an answer, each a text in a column of its own."""
+    return Adapter(read=lambda row: _turns(row, prompt, row.get(answer)), keys=(prompt, answer))
+
+
+def _turns(row: Row, prompt: str, answer: Any) -> Messages:
+    turns = [{"role": USER, "content": row.get(prompt)}, {"role": ASSISTANT, "content": answer}]
+    return messages_of(turns, system=row.get(SYSTEM))
+
+
+def _best_inference(row: Row) -> Messages:
+    """The answer of the highest pass rate; of equal ones the first."""
+    answers = [item for item in _list(row.get("inferences")) if isinstance(item.get("pass_rate"), int | float)]
+    best = max(answers, key=lambda item: item["pass_rate"], default={})
+    return _turns(row, "question", best.get("completion"))
+
+
+def _first_response(row: Row) -> Messages:
+    first = next(iter(_list(row.get("responses"))), {})
+    return _turns(row, "question", first.get("response"))
+
+
+def _list(value: Any) -> list[Row]:
+    """The objects of a list. Raises NotAChat for another value."""
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        raise NotAChat("not_text")
+    return value
+
+
+def _messages_and_answer(row: Row) -> Messages:
+    turns = row.get("messages")
+    if not isinstance(turns, list):
+        raise NotAChat("no_messages")
+    return messages_of([*turns, {"role": ASSISTANT, "content": row.get("answer")}], system=row.get(SYSTEM))
+
+
+PAIRS = (
+    ("query", "response"),
+    ("problem", "generated_solution"),
+    ("problem", "proof"),
+    ("question", "model_answer"),
+    ("question", "model_reasoning"),
+    ("prompt", "gold_standard_solution"),
+)
+"""Columns of a prompt and of its answer."""
+
 ADAPTERS = {
     # {"messages": [{"role": "user", "content": "…"}, …]}: OpenAI's chats; Tulu, UltraChat, SmolTalk.
     "openai": Adapter(read=_openai, turns=("messages",)),
@@ -87,4 +137,14 @@ ADAPTERS = {
     "sharegpt": Adapter(read=_sharegpt, turns=("conversations",), role="from", content="value"),
     # {"instruction": "…", "context": "…", "response": "…"}: Dolly. The context, if a row has one, follows.
     "dolly": Adapter(read=_dolly, keys=("instruction", "context", "response")),
+    # {"conversations": [{"from": "user", "value": "…"}, {"from": "assistant", …}]}: Bespoke-Stratos.
+    "conversations": Adapter(read=_conversations, turns=("conversations",), role="from", content="value"),
+    # {"query": "…", "response": "…"}: MetaMathQA; and the other PAIRS, each by its two columns.
+    **{f"{prompt}/{answer}": _pair(prompt, answer) for prompt, answer in PAIRS},
+    # {"question": "…", "inferences": [{"completion": "…", "pass_rate": 0.9}, …]}: AceCode. The best one is the answer.
+    "question/inferences": Adapter(read=_best_inference, keys=("question", "inferences")),
+    # {"question": "…", "responses": [{"response": "…"}, …]}: NaturalReasoning. The first one is the answer.
+    "question/responses": Adapter(read=_first_response, keys=("question", "responses")),
+    # {"messages": [… the prompt], "answer": "…"}: Dolphin-R1.
+    "messages/answer": Adapter(read=_messages_and_answer, keys=("answer",), turns=("messages",)),
 }

@@ -211,7 +211,9 @@ def test_a_worker_that_has_published_is_left_alone(
     store = Store(gcs_prefix)
     worker = start(store, gated_steps.wait_with_a_child, told)
     wait_until(told_of(told, 2), "the step and its child")
-    [watchdog] = [child for child in psutil.Process(worker.pid).children() if "guard_process" in str(child.cmdline())]
+    [watchdog] = [
+        child for child in psutil.Process(worker.pid).children() if "watchdog_process" in str(child.cmdline())
+    ]
     (told / "gate").unlink()
     assert worker.wait(timeout=30) == 0
     watchdog.wait(timeout=10)
