@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
-from marin_assets.stages.transform.html_marks import without_scripts
-from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content, main_markdown
+from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -154,6 +153,8 @@ def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
     if len(page) > config.max_page_characters:
         return "too_long"
     if config.main_content:
+        from marin_assets.stages.transform.html_marks import without_scripts  # late, for its weight
+
         page = without_scripts(page)  # a comparison in one is no tag; without main content it counts as one, as always
     if _has_too_many_attributes(page):
         return "too_many_attributes"
@@ -173,6 +174,8 @@ def markdown_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Cal
     """Return the function from HTML to Markdown; None of a page that is too deep."""
     if (fields := config.main_content) is None:
         return extractor_named(config.extractor)
+    from marin_assets.stages.transform.main_markdown import main_markdown  # late, for its weight
+
     return lambda page: main_markdown(page, fields, counts, max_depth=config.max_depth)
 
 

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 
 from marin_assets.stages.transform.html_marks import BLOCK, LINK, LINK_END
 
-REASONS = ("before", "after", "links", "duplicate", "heading", "markup")
-"""Reasons to cut a block: it is before the first or after the last block of text, consists of links, repeats another
-one, is a heading without text below it, or is the source of an invisible element."""
 BLOCK_BORDER = re.compile(r"(?<!<br>)\n")
 TAGS = re.compile(r"<[^<>]*>")
 LINKED = re.compile(f"{LINK}([^{LINK}{LINK_END}]*){LINK_END}")

@@ -8,7 +8,6 @@ folder.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import zlib
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from marin_resources.storage.paths import join
 
 LISTS = (".paths", ".paths.gz")
 SUFFIXES = tuple(f"{kind}{compression}" for kind in (".warc", ".wet") for compression in ("", ".gz", ".zst", ".lz4"))
-MAX_LIST_BYTES = 2**30
+MAX_LIST_BYTES = 2**27
 NAMED = 5
 
 
@@ -44,7 +43,7 @@ def crawl_files(
     if not by_name:
         others = ", ".join(repr(file.name) for file in stored[:NAMED]) or "no file"
         raise CrawlError(
-            f"No WARC file exists below {path!r}, only {others}. Expected names that end with .warc.gz, .warc, "
+            f"No WARC file exists below {path!r}: it has {others}. Expected names that end with .warc.gz, .warc, "
             ".warc.zst, .warc.lz4 or .warc.wet.gz, or a list of paths, .paths.gz. Correct the path."
         )
     files = [
@@ -77,18 +76,25 @@ def _listed(path: str, max_connections: int) -> list[str]:
 
 
 def _gunzipped(content: bytes) -> bytes:
-    inflate = zlib.decompressobj(31)
-    text = inflate.decompress(content, MAX_LIST_BYTES)
-    if inflate.unconsumed_tail:
-        raise EOFError(f"it has more than {MAX_LIST_BYTES} bytes")
-    if inflate.eof and not inflate.unused_data:
-        return text
-    return gzip.decompress(content)  # of several members, or cut
+    """The text of one or several gzip members, of at most MAX_LIST_BYTES. Raises zlib.error, and EOFError if cut."""
+    text = b""
+    while content:
+        inflate = zlib.decompressobj(31)
+        text += inflate.decompress(content, MAX_LIST_BYTES + 1 - len(text))
+        if len(text) > MAX_LIST_BYTES:
+            raise EOFError(f"it has more than {MAX_LIST_BYTES} bytes")
+        if not inflate.eof:
+            raise EOFError("its end is missing")
+        content = inflate.unused_data
+    return text
 
 
 def _content(path: str, max_connections: int) -> bytes:
     if not is_web(path):
-        return read_bytes(path)
+        try:
+            return read_bytes(path)
+        except FileNotFoundError:
+            raise CrawlError(f"The list {path!r} does not exist. Correct the path.") from None
     from marin_assets.stages.download.crawl.web import WebClient
 
     with WebClient(max_connections) as client:

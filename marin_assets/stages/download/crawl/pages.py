@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.documents import Document
-from marin_assets.documents.charset import decode_page
 from marin_assets.stages.download.warc.http_message import BodyTooLargeError, Response, parse_response
 from marin_assets.stages.download.warc.record import Record
 
@@ -64,6 +63,8 @@ def page_of(
     mime = identified or sniff(response)
     if mime not in content_types:
         return "mime"
+    from marin_assets.documents.charset import decode_page  # late, for its weight
+
     decoded = decode_page(response.body, response.headers.get("content-type"))
     if not decoded.text.strip():
         return "empty"

@@ -86,6 +86,12 @@ def read_warc(config: ReadWarcConfig) -> dict[str, int | float]:
     )
     counts = map_shards(read_shard, crawl_shards(files, config), output_path=config.output_path)
     require_few_damages(counts, config)
+    if not counts["pages"]:
+        reasons = ", ".join(f"{counts[f'rejected_{r}']} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "no record"
+        raise CrawlError(
+            f"No record of {config.input_path!r} is a page ({reasons}), expected responses with HTML. Read WET files "
+            "with read_wet, or correct statuses and content_types."
+        )
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
 
 

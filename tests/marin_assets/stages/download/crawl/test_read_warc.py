@@ -240,7 +240,7 @@ def test_a_file_that_is_no_warc_file_is_refused_by_its_first_bytes(tmp_path: Pat
         read(path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other/b.txt").write_text("x")
-    with pytest.raises(CrawlError, match=r"No WARC file exists below '.*', only 'b\.txt'"):
+    with pytest.raises(CrawlError, match=r"No WARC file exists below '.*': it has 'b\.txt'"):
         read(tmp_path / "other")
 
 
@@ -279,6 +279,18 @@ def test_a_list_of_paths_names_the_files(tmp_path: Path, read: Read) -> None:
     assert read(tmp_path / "crawl", max_files=2)[0]["files"] == 2
 
 
+def test_a_list_that_does_not_exist_is_one_sentence(tmp_path: Path, read: Read) -> None:
+    with pytest.raises(CrawlError, match=r"The list '.*paths\.gz' does not exist"):
+        read(tmp_path / "warc.paths.gz")
+
+
+def test_files_without_a_page_are_refused(tmp_path: Path, read: Read) -> None:
+    """As WET files: an output without pages would be taken for complete."""
+    write(tmp_path, member(warc_record("conversion", b"Owls hunt at night.")))
+    with pytest.raises(CrawlError, match=r"is a page \(1 other_type\), .* Read WET files with read_wet"):
+        read(tmp_path / "crawl")
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -286,6 +298,7 @@ def test_a_list_of_paths_names_the_files(tmp_path: Path, read: Read) -> None:
         (b"https://elsewhere.org/b.warc.gz\n", "expected one below its base"),
         (b"\n", "has no paths"),
         (gzip.compress(b"a.warc.gz\n")[:-3], "is damaged, cut or no text"),
+        (gzip.compress(b"a") + gzip.compress(bytes(2**28)), "is damaged, cut or no text .*it has more than"),
         (b"\xff\xfe", "is damaged, cut or no text"),
         (b"missing.warc.gz\n", r"missing\.warc\.gz' does not exist, expected a file of the crawl"),
     ],
