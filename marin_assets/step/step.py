@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from marin_assets.step.config_check import require_config_fits, require_function, require_types
 from marin_assets.step.error_line import line_here
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.field_checks import require_fields, require_name, tags_of
-from marin_assets.step.function_check import require_config_fits, require_function, require_types
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.sets import Partitions

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import Document, DocumentFiles, document_files, document_shards, read_documents
 from marin_assets.documents.attributes import KEPT, Decision, write_decisions
-from marin_assets.documents.split import TRAIN, check_fraction, split_of
+from marin_assets.documents.position import TRAIN, check_fraction, split_of
 from marin_assets.stages.decontaminate.arrays import load_array, save_array, sha256_of
 from marin_assets.stages.decontaminate.finder import Finder, FinderConfig, MatchConfig, question_sizes
 from marin_assets.stages.decontaminate.ngram_index import NgramIndex, build_index, load_index, save_index

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import Document, document_files, page_of, read_documents, shard_name, write_documents
-from marin_assets.documents.split import VALIDATION, check_fraction, split_of
+from marin_assets.documents.position import VALIDATION, check_fraction, split_of
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import DocumentFiles, document_files, document_shards
-from marin_assets.documents.split import check_fraction
+from marin_assets.documents.position import check_fraction
 from marin_assets.stages.quality.classifier import (
     ABOUT,
     FORMAT_VERSION,

@@ -1,6 +1,6 @@
 """Train a tokenizer: byte-level BPE with the special tokens <|bos|>, <|eos|> and <|pad|>.
 
-In:  documents, of which it uses the train side of the split (`documents/split.py`).
+In:  documents, of which it uses the train side of the split (`documents/position.py`).
 Out: a tokenizer folder in Hugging Face's format, at the output path:
      tokenizer.json         the tokenizer; it prepends <|bos|>, as Llama's does
      tokenizer_config.json  names of the special tokens
@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import document_files, read_documents
-from marin_assets.documents.split import TRAIN, check_fraction, split_of
+from marin_assets.documents.position import TRAIN, check_fraction, split_of
 from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned

@@ -16,8 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
-from marin_assets.documents.position import POSITIONS, position
-from marin_assets.documents.split import SPLITS, TRAIN, VALIDATION, check_fraction
+from marin_assets.documents.position import POSITIONS, SPLITS, TRAIN, VALIDATION, check_fraction, position
 from marin_assets.documents.token_cache import LEDGER
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, write_rows, write_split
 from marin_assets.stages.tokenize.chat.adapters import ADAPTERS, Adapter

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import Document, shard_name, write_documents
-from marin_assets.documents.split import VALIDATION, split_of
+from marin_assets.documents.position import VALIDATION, split_of
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, HeldOutError, make_held_out_set
 from marin_assets.step.values import unwrap_versioned_value
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import Document, list_shards, read_documents, shard_name
-from marin_assets.documents.position import SampleError
-from marin_assets.documents.split import split_of
+from marin_assets.documents.position import SampleError, split_of
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.step.values import unwrap_versioned_value
 

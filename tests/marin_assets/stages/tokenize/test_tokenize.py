@@ -14,7 +14,7 @@ import pytest
 from tokenizer_settings import with_settings
 
 from marin_assets.documents import Document, read_documents, write_documents
-from marin_assets.documents.split import TRAIN, split_of
+from marin_assets.documents.position import TRAIN, split_of
 from marin_assets.documents.token_cache import CacheError, kvstore_of
 from marin_assets.stages.tokenize.cache import read_documents_of, read_names
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, TokenizeError, tokenize

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import Document, read_documents, write_documents
-from marin_assets.documents.split import TRAIN, VALIDATION, SplitError, check_fraction, split_of
+from marin_assets.documents.position import TRAIN, VALIDATION, SplitError, check_fraction, split_of
 from marin_assets.stages.tokenize.train_tokenizer import (
     HARD_TEXTS,
     TokenizerError,

@@ -10,7 +10,7 @@ import pytest
 from sum_chats import chat_of, doubles, write_lines
 from tokenizer_settings import with_settings
 
-from marin_assets.documents.split import SPLITS
+from marin_assets.documents.position import SPLITS
 from marin_assets.stages.tokenize.cache import read_documents_of, read_names
 from marin_assets.stages.tokenize.chat import tokenize_rows as stage
 from marin_assets.stages.tokenize.chat.templates import TEMPLATES
