@@ -79,7 +79,7 @@ def test_a_plot_in_place_is_as_wide_as_its_column_and_whole(prefix: Path, server
     response = requests.get(f"{server}{address_in_place(str(wide))}")
     assert response.headers["content-type"] == "image/svg+xml"
     assert response.headers["content-security-policy"] == "sandbox"
-    assert f'width="{COLUMN_PX}" height="160" viewBox="0 0 1100 400"' in response.text
+    assert f'width="{COLUMN_PX}" height="{round(COLUMN_PX * 400 / 1100)}" viewBox="0 0 1100 400"' in response.text
     assert base64.b64encode(wide.read_bytes()).decode() in response.text
     assert requests.get(f"{server}{address_in_place(str(narrow))}").content == narrow.read_bytes()
 
