@@ -34,6 +34,8 @@ TYPES = {
 HEADERS = {"Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
 
+IN_PLACE = "in-place"
+"""Behind the address of a plot: as wide as its column. Materializations store addresses, so no width is in it."""
 COLUMN_PX = 400
 """The width of a plot in place. Dagster cuts an image at the end of its column: 430 to 530 px at 1440 px."""
 
@@ -47,7 +49,7 @@ def address_of(path: str) -> str | None:
 def address_in_place(path: str) -> str | None:
     """The address of a plot that fits Dagster's column of values. None for a file that is not served."""
     address = address_of(path)
-    return f"{address}?width={COLUMN_PX}" if address and path.endswith(".png") else address
+    return f"{address}?{IN_PLACE}" if address and path.endswith(".png") else address
 
 
 def route() -> Route:
@@ -67,7 +69,7 @@ def _respond(request: Request) -> Response:
     if kind is None or _below(path, os.path.realpath(prefix)) is None or not os.path.isfile(path):
         sentence = f"There is no page, plot or text {asked!r} below this server's prefix, {prefix}."
         return PlainTextResponse(sentence, status_code=404, headers=HEADERS)
-    in_place = kind == TYPES[".png"] and request.query_params.get("width") == str(COLUMN_PX)
+    in_place = kind == TYPES[".png"] and IN_PLACE in request.query_params
     if in_place and (scaled := _scaled(path)) is not None:
         return Response(scaled, media_type=TYPES[".svg"], headers=HEADERS)
     return FileResponse(path, media_type=kind, headers=HEADERS)

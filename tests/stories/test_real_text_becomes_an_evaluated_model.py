@@ -13,7 +13,7 @@ from marin_assets.catalog.asset_key import key_of
 from marin_assets.experiments.quickstart import TINY
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.step.graph import build_graph
-from marin_resources.dagster_fixes.output_pages import COLUMN_PX
+from marin_resources.dagster_fixes.output_pages import IN_PLACE
 from marin_resources.storage.files import list_files
 
 pytestmark = pytest.mark.timeout(1200)
@@ -63,7 +63,7 @@ def test_an_asset_shows_path_counts_bytes_duration_plot_and_log(tiny_quickstart)
     assert metadata["parameters"].value > 0
     address = f"/outputs/{tiny_quickstart.output('checkpoints/quickstart-tiny').relative_to(tiny_quickstart.prefix)}"
     plot = f"{address}/plots/loss.png"
-    assert metadata["plot loss.png"].value == f"[![loss.png]({plot}?width={COLUMN_PX})]({plot})"
+    assert metadata["plot loss.png"].value == f"[![loss.png]({plot}?{IN_PLACE})]({plot})"
     assert Path(metadata["log"].value).read_text()
 
 
