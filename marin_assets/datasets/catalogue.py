@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from marin_assets.datasets import code, encyclopedia, evaluation, math, web
-from marin_assets.datasets.dataset import Dataset
+from marin_assets.datasets.dataset import Dataset, Family
 from marin_assets.datasets.instructions import chats
 
 
-def _by_name(datasets: Iterable[Dataset]) -> dict[str, Dataset]:
-    return {dataset.name: dataset for dataset in datasets}
+def _by_name(datasets: Iterable[Dataset]) -> Family[Dataset]:
+    return Family({dataset.name: dataset for dataset in datasets})
 
 
 FAMILIES: Mapping[str, Mapping[str, Dataset]] = {
@@ -37,7 +37,7 @@ FAMILIES: Mapping[str, Mapping[str, Dataset]] = {
 }
 """Family -> name -> data set."""
 
-CATALOGUE: Mapping[str, Dataset] = {
-    name: dataset for datasets in FAMILIES.values() for name, dataset in datasets.items()
-}
+CATALOGUE: Mapping[str, Dataset] = Family(
+    {name: dataset for datasets in FAMILIES.values() for name, dataset in datasets.items()}
+)
 """Every known data set by name."""

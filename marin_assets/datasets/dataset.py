@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from marin_assets.defaults.data import default_download, default_tokenize, default_tokenize_chats
 from marin_assets.defaults.hub import default_download_hf
@@ -19,8 +20,10 @@ from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.stages.transform.json_lists import JsonListsConfig, rows_of_json_lists
 from marin_assets.step.origin import Origin
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, output_path_of, versioned
+from marin_assets.step.values import ConfigError, InputName, output_path_of, versioned
+from marin_resources.types.near_names import expected_one_of
 
+D = TypeVar("D")
 HUB = "https://huggingface.co/datasets"
 COMMIT = re.compile(r"[0-9a-f]{7}|[0-9a-f]{40}")
 """40 digits, or the 7 that Marin writes, which the hub resolves to the same commit."""
@@ -211,6 +214,13 @@ class Chats(Dataset):
         )
 
 
-def by_name(datasets: Sequence[Corpus], family: str) -> dict[str, Corpus]:
+class Family(dict[str, D]):
+    """Data sets of one family by name. Raises ConfigError for an unknown name, with the nearest ones."""
+
+    def __missing__(self, name: object) -> D:
+        raise ConfigError(f"No known data set is called {name!r}, {expected_one_of(name, self)}")
+
+
+def by_name(datasets: Sequence[Corpus], family: str) -> Family[Corpus]:
     """The corpora of a family by the rest of their names: "wiki" of "dolma/wiki"."""
-    return {corpus.name.removeprefix(f"{family}/"): corpus for corpus in datasets}
+    return Family({corpus.name.removeprefix(f"{family}/"): corpus for corpus in datasets})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from marin_assets.datasets.dataset import Chats, HubFiles
+from marin_assets.datasets.dataset import Chats, Family, HubFiles
 
 _SOURCE = "marin experiments/posttrain/instruction_datasets.py: id, revision, columns, configs, splits"
 _CARD = "licence: as it is commonly given; the card was not read"
@@ -139,5 +139,5 @@ _ALL = (
     ),
 )
 
-chats: dict[str, Chats] = {entry.name: entry for entry in _ALL}
+chats: Family[Chats] = Family({entry.name: entry for entry in _ALL})
 """Chats by Marin's names."""

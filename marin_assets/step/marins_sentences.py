@@ -15,16 +15,18 @@ from typing import Any, TypeVar, cast
 
 from marin_assets.step.values import ConfigError
 from marin_resources.types.errors import InvalidInputError
+from marin_resources.types.near_names import near_names
 
 T = TypeVar("T")
 
 
 class MarinsNameError(InvalidInputError, ImportError):
-    """A name of Marin's was imported from a module that lacks it: one sentence with the name here."""
+    """A name was imported from a module that lacks it: one sentence with the name here, or with the nearest ones."""
 
 
 def missing_name(module: str, name: str) -> Exception:
-    """Return the error of a package's `__getattr__` for a name that it lacks; with a sentence, if the name is Marin's.
+    """Return the error of a package's `__getattr__` for a name that it lacks; with a sentence, if the name is Marin's,
+    or like one of the package's.
 
     It is an AttributeError, so that hasattr() is False. Only `from module import name`, which would replace an
     AttributeError by a text of Python's own, gets an ImportError. Called by `__getattr__` itself.
@@ -36,6 +38,8 @@ def missing_name(module: str, name: str) -> Exception:
         sentence = f"{module} has no name {name!r}, it is one of {home}. Write `from {home} import {name}`."
     elif name in IMPORTS:
         sentence = f"{module} has no name {name!r}, which is Marin's. Here it is {IMPORTS[name]}."
+    elif not name.startswith("_") and (near := near_names(name, sys.modules[module].__all__)):
+        sentence = f"{module} has no name {name!r}. Did you mean {' or '.join(map(repr, near))}?"
     else:
         return AttributeError(f"Module {module!r} has no attribute {name!r}.")
     # Python looks for each imported name of a package before it binds them

@@ -11,6 +11,7 @@ import pytest
 from dataset_hub import DatasetHub, dataset_hub
 from known_rows import ROWS, serve
 
+from marin_assets import datasets
 from marin_assets.datasets import (
     CATALOGUE,
     FAMILIES,
@@ -30,7 +31,7 @@ from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, t
 from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, unwrap_versioned_value
+from marin_assets.step.values import ConfigError, InputName, unwrap_versioned_value
 
 CORPORA = [dataset for dataset in CATALOGUE.values() if isinstance(dataset, Corpus)]
 CHATS = [dataset for dataset in CATALOGUE.values() if isinstance(dataset, Chats)]
@@ -148,6 +149,17 @@ def test_each_entry_states_where_its_facts_are_from(dataset: Any) -> None:
 def test_what_is_gated_needs_a_token_and_nothing_else_does() -> None:
     for dataset in CATALOGUE.values():
         assert ("HF_TOKEN" in dataset.raw().env) == dataset.files.gated, dataset.name
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "near"),
+    [(datasets.dolma, "wikii", "'wiki'"), (datasets.CATALOGUE, "finewebb", "'fineweb'")],
+)
+def test_an_unknown_name_is_a_sentence_with_the_nearest(family: Any, name: str, near: str) -> None:
+    with pytest.raises(ConfigError, match=f"No known data set is called '{name}', expected one of .* {near}"):
+        family[name]
+    assert family.get(name) is None
+    assert name not in family
 
 
 def test_the_whole_catalogue_is_one_graph() -> None:

@@ -60,6 +60,20 @@ def test_a_name_that_another_module_has_is_a_sentence_with_that_import() -> None
         import_from("marin_assets.defaults", "llama_nano")
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "near"),
+    [
+        ("marin_assets", "Stpe", "'Step'"),
+        ("marin_assets.defaults", "default_tokenise", "'default_tokenize'"),
+        ("marin_assets.datasets", "finewebedu", "'fineweb_edu' or 'fineweb'"),
+    ],
+)
+def test_a_name_that_is_like_one_of_the_package_is_a_sentence_with_it(module: str, name: str, near: str) -> None:
+    with pytest.raises(ImportError) as error:
+        import_from(module, name)
+    assert str(error.value).startswith(f"{module} has no name {name!r}. Did you mean {near}")
+
+
 @pytest.mark.parametrize("package", [marin_assets, marin_assets.defaults])
 def test_what_looks_at_a_package_sees_that_it_lacks_the_name(package: Any) -> None:
     assert not hasattr(package, "ExecutorStep")
@@ -68,8 +82,8 @@ def test_what_looks_at_a_package_sees_that_it_lacks_the_name(package: Any) -> No
         package.ExecutorStep  # noqa: B018
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(f"{package.__name__}.ExecutorStep")
-    with pytest.raises(ImportError, match="cannot import name 'Stpe'"):
-        import_from(package.__name__, "Stpe")
+    with pytest.raises(ImportError, match="cannot import name 'zzz'"):
+        import_from(package.__name__, "zzz")
     namespace: dict[str, Any] = {}
     exec(f"from {package.__name__} import *", namespace)
     assert set(package.__all__) <= set(namespace)
