@@ -223,6 +223,23 @@ def test_a_wrong_field_is_refused(tmp_path: Path, read: Read, field: str) -> Non
 
 
 @pytest.mark.long
+def test_memory_stays_flat_over_ten_times_the_input(tmp_path: Path) -> None:
+    draw, kilobytes = random.Random(5), []
+    for copies in (30, 300):
+        rows = [article(number, body=f"<p>{draw.randbytes(100_000).hex()}</p>") for number in range(copies)]
+        write(tmp_path, dump_of(rows), f"{copies}/a.tar.gz")
+        fields = {"input_path": str(tmp_path / f"dump/{copies}"), "output_path": str(tmp_path / f"out{copies}")}
+        code = (
+            f"import runpy, sys; sys.argv[1:] = [{json.dumps(fields)!r}]; "
+            f"runpy.run_path({wiki_dumps.__file__!r}, run_name='__main__'); "
+            "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+        )
+        output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        kilobytes.append(int(output.split("\n")[1]))
+    assert kilobytes[1] < kilobytes[0] + 20_000
+
+
+@pytest.mark.long
 def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_path: Path, read: Read) -> None:
     draw = random.Random(8)
     for name in "abc":
