@@ -17,6 +17,7 @@ from marin_assets.stages.download.warc.members import RawFile, Readable
 from marin_assets.stages.download.warc.record import CrawlError
 
 MEMBERS = (".ndjson", ".json", ".jsonl")
+ARCHIVES = (".tar", ".tar.gz", ".tgz")
 MAX_HEADER_BYTES = 2**20
 """Bytes of the headers before a member of the archive. A hostile one claims gigabytes, which tarfile would hold."""
 
@@ -37,6 +38,8 @@ def dump_lines(file: Readable, name: str, counts: Counter[str]) -> Iterator[tupl
     try:
         if stream.peek(512)[257:262] == b"ustar":
             yield from _members(stream, counts)
+        elif not file.size_bytes or name.lower().endswith(ARCHIVES):
+            raise CutError("it is empty" if not file.size_bytes else "it does not begin as a tar archive")
         else:
             for number, line in enumerate(split_lines(iter(lambda: stream.read(CHUNK_BYTES), b"")), 1):
                 yield "", number, line

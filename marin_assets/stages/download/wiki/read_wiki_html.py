@@ -20,6 +20,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -37,7 +38,7 @@ from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, exists, remove, remove_folder, stored_file
+from marin_resources.storage.files import StoredFile, remove, remove_folder, stored_file
 from marin_resources.storage.paths import join
 
 KINDS = ("html",)
@@ -140,7 +141,8 @@ def read_wiki_html(config: ReadWikiHtmlConfig) -> dict[str, int | float]:
     counts.update({**NO_PAGES, **map_shards(write_part, _parts(dumps, config), output_path=config.output_path)})
     for dump in dumps:
         remove(dump.output)  # first, so a stage that is killed here reads again and does not miss parts
-    remove_folder(hidden)
+    with suppress(FileNotFoundError):
+        remove_folder(hidden)  # in a bucket it does not exist without pages
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
 
 
@@ -168,7 +170,7 @@ def read_dump(shard: DumpShard) -> Counts:
     pages."""
     names = ("articles", "rejected", *(f"rejected_{r}" for r in (*DAMAGES, *REASONS)), "cut_files", "ignored_members")
     counts, versions = Counter(dict.fromkeys(names, 0)), Versions()
-    if exists(shard.folder):
+    with suppress(FileNotFoundError):
         remove_folder(shard.folder)  # of a worker that was lost
     articles = _articles(shard, counts)
     for article in articles:

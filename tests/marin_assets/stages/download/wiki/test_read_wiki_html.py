@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 import wiki_dumps
 from crawl_server import CrawlServer
-from crawls import Read, reasons
+from crawls import Read, documents_of, reasons
 from wiki_dumps import LICENSE, article, dump_of, html_of, lines_of, tar_of
 
 from marin_assets.stages.download.warc.record import CrawlError
+from marin_assets.stages.download.wiki.read_wiki_html import ReadWikiHtmlConfig, read_wiki_html
+from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
@@ -155,6 +157,16 @@ def test_an_archive_without_its_last_blocks_is_cut(tmp_path: Path, read: Read) -
         read(tmp_path / "dump")
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.tar.gz", b""), ("a.ndjson", b""), ("a.tar.gz", b"<html>busy</html>"), ("a.tar.gz", gzip.compress(b"{}\n"))],
+)
+def test_a_file_that_is_no_dump_is_refused(tmp_path: Path, read: Read, name: str, content: bytes) -> None:
+    write(tmp_path, content, name)
+    with pytest.raises(ShardError, match=rf"The file '{name}' is damaged or cut after 0 articles \(it "):
+        read(tmp_path / "dump")
+
+
 @pytest.mark.parametrize("name", ["a.ndjson", "a.ndjson.gz", "a.tar", "a.tar.gz", "a.tgz"])
 def test_files_of_other_kinds_are_read(tmp_path: Path, read: Read, name: str) -> None:
     lines = lines_of([article(1), article(2)])
@@ -214,6 +226,33 @@ def test_a_dump_in_a_bucket_is_read(any_prefix: str, tmp_path: Path, read: Read)
     whole = read(write(tmp_path, content))
     write_bytes(join(any_prefix, "dump", NAME), content)
     assert read(join(any_prefix, "dump")) == whole
+
+
+def test_a_dump_without_pages_is_no_error(any_prefix: str, tmp_path: Path, read: Read) -> None:
+    write_bytes(join(any_prefix, "dump", NAME), dump_of([article(1, article_body={})], []))
+    config = ReadWikiHtmlConfig(input_path=join(any_prefix, "dump"), output_path=join(any_prefix, "pages"))
+    counts = read_wiki_html(unwrap_versioned_value(config))
+    assert (counts["articles"], counts["pages"], counts["rejected_no_html"]) == (1, 0, 1)
+
+
+def test_a_stage_that_ends_while_it_removes_its_hidden_files_reads_again(
+    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [article(1), article(2), article(1, version=2)]
+    write(tmp_path, dump_of(rows))
+    whole = read(tmp_path / "dump", shard_bytes=1)
+    output = str(tmp_path / "again")
+    fields = {"input_path": str(tmp_path / "dump"), "output_path": output, "source": "wiki", "shard_bytes": 1}
+    config = unwrap_versioned_value(ReadWikiHtmlConfig(**fields))
+
+    def killed(path: str) -> None:
+        raise KeyboardInterrupt(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("marin_assets.stages.download.wiki.read_wiki_html.remove_folder", killed)
+        with pytest.raises(KeyboardInterrupt):
+            read_wiki_html(config)
+    assert (read_wiki_html(config), documents_of(output)) == whole
 
 
 @pytest.mark.parametrize("field", ["shard_bytes", "max_page_bytes", "max_connections"])
