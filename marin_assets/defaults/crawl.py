@@ -39,7 +39,7 @@ def default_warc(
         name=f"raw/{name}",
         fn=read_warc,
         config=ReadWarcConfig(
-            input_path=_path(source),
+            input_path=source_path(source),
             base_url=base_url,
             source=versioned(name),
             max_files=versioned(max_files),
@@ -71,7 +71,7 @@ def default_wet(
     The other arguments are those of `default_warc`.
     """
     config = ReadWetConfig(
-        input_path=_path(source),
+        input_path=source_path(source),
         base_url=base_url,
         source=versioned(name),
         languages=versioned(tuple(languages)),
@@ -131,7 +131,8 @@ def default_captures(
     return _documents(name, raw, expectations, None)
 
 
-def _path(source: Step | InputName | PartitionName | str) -> Any:
+def source_path(source: Step | InputName | PartitionName | str) -> Any:
+    """Return the input path of a source: a versioned path, or the output of a step."""
     if isinstance(source, Step):
         return output_path_of(source)
     return versioned(source) if isinstance(source, str) else source

@@ -47,7 +47,7 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
     number = 0
     with open_to_read(path) as raw:
         try:
-            for line in _split(_guarded(path, raw)):
+            for line in split_lines(_guarded(path, raw)):
                 number += 1
                 yield number, line
         except (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
@@ -57,7 +57,8 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
             ) from error
 
 
-def _split(chunks: Iterator[bytes]) -> Iterator[bytes | TooLong]:
+def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes | TooLong]:
+    """Yield the lines of chunks without their line feeds, TOO_LONG in place of one that is too long."""
     pending: list[bytes] = []
     length = 0
     for chunk in chunks:

@@ -19,6 +19,7 @@ LARGE = {
     "mixture_ablation": {"scale": "300m", "sources": SOURCES},
     "width_sweep": {"scale": "150m", "sources": SOURCES},
 }
+EXAMPLE_DUMP = ("raw/wikipedia_like/pages", "raw/wikipedia_like/dump")
 
 
 def recipe(name: str) -> Any:
@@ -53,6 +54,15 @@ def test_a_crawl_of_ones_own_is_read_by_fineweb_s_filters() -> None:
     ]
     [filters] = [node.step.config for node in own if node.name == "attributes/web_like/filters"]
     assert len(filters.filters) == 4
+
+
+def test_a_dump_of_ones_own_takes_the_place_of_the_example() -> None:
+    recipes = recipe("wikipedia_like")
+    own, example = build_graph(recipes.steps("gs://bucket/dumps")), build_graph(recipes.steps())
+    assert [node.name for node in own] == [node.name for node in example if node.name not in EXAMPLE_DUMP]
+    assert len(own) == len(example) - len(EXAMPLE_DUMP)
+    [raw] = [node.step.config for node in own if node.name == "raw/wikipedia_like"]
+    assert "gs://bucket/dumps" in repr(raw)
 
 
 def test_the_small_ones_share_their_documents_and_their_tokenizer() -> None:

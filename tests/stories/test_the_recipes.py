@@ -72,6 +72,23 @@ def test_a_crawl_becomes_tokens_without_menus_copies_and_pages_that_are_gone(pre
     assert result(prefix, "tokenized/web_like")["tokens"] > 100_000
 
 
+def test_a_dump_becomes_tokens_of_the_newest_articles_without_notes_and_references(prefix: Path) -> None:
+    assert "6 computed, 0 reused, 0 failed" in run("wikipedia_like", prefix)
+    dump, pages = result(prefix, "raw/wikipedia_like/dump"), result(prefix, "raw/wikipedia_like")
+    assert pages["pages"] == dump["articles"] > 50
+    assert pages["rejected_superseded"] == dump["older"] > 5
+    assert pages["rejected_redirect"] == dump["redirects"] > 5
+    counts = result(prefix, "documents/wikipedia_like")
+    assert counts["infoboxes"] == counts["cut_section"] == counts["cut_hatnote"] == counts["pages"]
+    [*shards] = prefix.glob("documents/wikipedia_like-*/*.jsonl.zst")
+    texts = [document.text for shard in shards for document in read_documents(str(shard))]
+    assert len(texts) == counts["documents"]
+    assert sum("| Topic | " in text for text in texts) == counts["pages_kept"] > 50
+    for cut in ("[edit]", "Pythonidae", "v t e Python topics", "An older version of the article"):
+        assert not [text for text in texts if cut in text]
+    assert result(prefix, "tokenized/wikipedia_like")["tokens"] > 100_000
+
+
 def test_a_mixture_is_best_at_what_it_has_most_of(prefix: Path) -> None:
     run("mixture_ablation", prefix)
     compared = result(prefix, "comparisons/mixture-ablation")["values"]

@@ -6,7 +6,8 @@ Out: documents, shard for shard under the same names. A page keeps its id, sourc
      share metadata["page"], so a split by page keeps them together. A code block or a table is never divided.
 
 With `main_content`, pages of foreign sites lose their navigation, notices, comments and lists of links; what is cut is
-counted. The text is a function of the page alone: no limit of time, and no memory of other pages.
+counted. The text is a function of the page alone: no limit of time, and no memory of other pages. With `wiki`, pages of
+wikis lose references, navigation, notices and some sections, and get their title and categories.
 
 Each page is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
 """
@@ -20,8 +21,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
+from marin_assets.stages.transform import wiki_content
 from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content
 from marin_assets.stages.transform.pieces import pieces
+from marin_assets.stages.transform.wiki_content import WikiContent
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -85,6 +88,8 @@ class HtmlToMarkdownConfig:
     None leaves pages whole."""
     main_content: MainContent | None = None
     """MainContent() keeps the main content of pages alone; None keeps all text, as of pages without navigation."""
+    wiki: WikiContent | None = None
+    """WikiContent() keeps the content of pages that are Parsoid's HTML, as `read_wiki_html` has them."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -95,8 +100,9 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
 
     Returns pages, pages_kept, rejected, each rejected_<reason>, pages_unaccounted, documents, markup_left (pages whose
     text still has tags), bytes_in and bytes_out; with main_content also page_characters, main_characters,
-    cut_characters and each cut_<reason>, of all pages that were parsed. Raises ExtractorError for an unknown extractor,
-    and for a max_characters too small, and MainContentError for unknown rules.
+    cut_characters and each cut_<reason>, of all pages that were parsed; with wiki cut_characters, each cut_<reason>,
+    infoboxes and without_section_names. Raises ExtractorError for an unknown extractor, and for a max_characters too
+    small, MainContentError and WikiContentError for unknown rules.
     """
     _check(config)
     pages = document_files(config.pages_path)
@@ -110,6 +116,10 @@ def _check(config: HtmlToMarkdownConfig) -> None:
     _require_extractor(config.extractor)
     if config.main_content is not None:
         check_main_content(config.main_content)
+    if config.wiki is not None:
+        wiki_content.check_wiki_content(config.wiki)
+        if config.main_content is not None:
+            raise ExtractorError("main_content and wiki are both given, expected one of them. Leave one out.")
     if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
         raise ExtractorError(
             f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
@@ -121,6 +131,8 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
     """Convert one group of shards. Returns the counts of `html_to_markdown`."""
     names = ["pages", "pages_kept", "rejected", *(f"rejected_{r}" for r in REASONS), "documents", "markup_left"]
     names += [*(COUNTS if shard.config.main_content else ()), "bytes_in", "bytes_out"]
+    if shard.config.wiki:
+        names += [*(f"rejected_{reason}" for reason in wiki_content.REASONS), *wiki_content.COUNTS]
     counts = Counter(dict.fromkeys(names, 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
         write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
@@ -130,19 +142,25 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
 def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str]) -> Iterator[Document]:
     """Yield the documents of one shard of pages, and add to `counts`."""
     to_markdown = markdown_function(config, counts)
+    if config.wiki is not None:
+        from marin_assets.stages.transform import wiki_html  # late, for its weight
     for page in read_documents(path):
         counts["pages"] += 1
         counts["bytes_in"] += len(page.text.encode())
         reason = reject_page(page.text, config)
-        text = None if reason else to_markdown(page.text)
+        content = page if reason or config.wiki is None else wiki_html.wiki_page(page, config.wiki, counts)
+        text = None if reason else to_markdown(content.text)
         reason = reason or reject_text(text, config.min_characters)
+        if config.wiki is not None and text is not None:
+            reason = reason or wiki_html.reject_text(text, config.wiki)
+            text = wiki_html.with_title(text, page, config.wiki)
         if reason or text is None:
             counts["rejected"] += 1
             counts[f"rejected_{reason}"] += 1
             continue
         counts["pages_kept"] += 1
         counts["markup_left"] += markup_left(text, page.text)
-        for document in split_page(page, text, config.min_characters, config.max_characters):
+        for document in split_page(content, text, config.min_characters, config.max_characters):
             counts["documents"] += 1
             counts["bytes_out"] += len(document.text.encode())
             yield document

@@ -231,7 +231,7 @@ def test_a_script_that_was_started_finds_its_own_file(tmp_path: Path, words: lis
     assert {"beside", "package", "package.started", "marin_resources.drift.source_digest"} <= set(found)
 
 
-def test_the_quickstarts_steps_are_compared_in_a_tenth_of_a_second() -> None:
+def test_the_quickstarts_steps_are_compared_in_a_fifth_of_a_second() -> None:
     from marin_assets.experiments.quickstart import steps
     from marin_assets.plan.record_facts.facts import counts
     from marin_assets.step.graph import build_graph
@@ -245,7 +245,7 @@ def test_the_quickstarts_steps_are_compared_in_a_tenth_of_a_second() -> None:
         now = [source_now(names, counts, found) for names, found in zip(references, recorded, strict=True)]
         seconds.append(time.thread_time() - began)
         assert all(one is other for one, other in zip(now, recorded, strict=True))
-    assert min(seconds) < 0.1
+    assert min(seconds) < 0.2
 
 
 def test_a_thread_that_parses_meanwhile_does_not_disturb(tmp_path: Path) -> None:

@@ -25,11 +25,19 @@ NAMED = 5
 
 
 def crawl_files(
-    path: str, base_url: str, *, max_files: int | None, max_connections: int
+    path: str,
+    base_url: str,
+    *,
+    max_files: int | None,
+    max_connections: int,
+    kind: str = "WARC",
+    suffixes: tuple[str, ...] = SUFFIXES,
+    expected: str = ".warc.gz, .warc, .warc.zst, .warc.lz4 or .warc.wet.gz",
 ) -> tuple[list[CrawlFile], int]:
     """Return the files in the order of their names, and the number of ignored ones.
 
     `max_files`: as many of a list or a folder, chosen by the hash of the name, so a list in another order has the same.
+    `suffixes` are those of the files of a `kind`, and `expected` names them in an error.
     Raises CrawlError for a list or a folder without one, FileNotFoundError for a path that does not exist.
     """
     if path.lower().endswith(LISTS):
@@ -39,12 +47,12 @@ def crawl_files(
     if is_web(path):
         return located([path.rpartition("/")[2]], path.rpartition("/")[0], max_connections), 0
     stored = stored_files(path)
-    by_name = {file.name: file for file in stored if file.name.lower().endswith(SUFFIXES)}
+    by_name = {file.name: file for file in stored if file.name.lower().endswith(suffixes)}
     if not by_name:
         others = ", ".join(repr(file.name) for file in stored[:NAMED]) or "no file"
         raise CrawlError(
-            f"No WARC file exists below {path!r}: it has {others}. Expected names that end with .warc.gz, .warc, "
-            ".warc.zst, .warc.lz4 or .warc.wet.gz, or a list of paths, .paths.gz. Correct the path."
+            f"No {kind} file exists below {path!r}: it has {others}. Expected names that end with {expected}, or a "
+            "list of paths, .paths.gz. Correct the path."
         )
     files = [
         CrawlFile(name=name, path=by_name[name].path, size_bytes=by_name[name].size_bytes, stored=by_name[name])
