@@ -17,8 +17,8 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 
 def test_any_other_name_that_is_missing_is_an_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'Stpe'"):
-        marin_assets.Stpe  # noqa: B018  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="has no attribute 'zzz'"):
+        marin_assets.zzz  # noqa: B018  # type: ignore[attr-defined]
 
 
 def test_without_the_distribution_the_version_is_missing_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
