@@ -21,7 +21,7 @@ from marin_assets.documents import BadRow, Document, document_files, document_sh
 from marin_assets.stages.download.crawl.files import is_web
 from marin_assets.stages.download.crawl.pages import HTML_TYPES, NOTES, REASONS, page_of
 from marin_assets.stages.download.crawl.read_warc import COMMON_CRAWL
-from marin_assets.stages.download.crawl.shards import reject, require_few_damages
+from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
 from marin_assets.stages.download.warc.members import gzip_records
 from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Damage
 from marin_assets.step.config_check import check_config
@@ -77,11 +77,7 @@ def fetch_captures(config: FetchCapturesConfig) -> dict[str, int | float]:
 
 
 def _check(config: FetchCapturesConfig) -> None:
-    for name in ("max_page_bytes", "max_connections"):
-        if getattr(config, name) < 1:
-            raise CrawlError(f"{name} is {getattr(config, name)!r}, expected 1 or more. Correct it.")
-    if not 0 <= config.max_damaged_fraction <= 1:
-        raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")
+    check_bounds(config, "max_page_bytes", "max_connections")
 
 
 def fetch_shard(shard: FileShard) -> Counts:

@@ -21,6 +21,7 @@ from marin_assets.stages.download.crawl.read_warc import COMMON_CRAWL
 from marin_assets.stages.download.crawl.shards import (
     CrawlShard,
     Progress,
+    check_bounds,
     crawl_shards,
     records_of,
     reject,
@@ -82,13 +83,9 @@ def read_wet(config: ReadWetConfig) -> dict[str, int | float]:
 
 def _check(config: ReadWetConfig) -> None:
     check_format(config.output_format)
-    for name in ("shard_bytes", "max_connections"):
-        if getattr(config, name) < 1:
-            raise CrawlError(f"{name} is {getattr(config, name)!r}, expected 1 or more. Correct it.")
+    check_bounds(config, "shard_bytes", "max_connections")
     if config.max_files is not None and config.max_files < 1:
         raise CrawlError(f"max_files is {config.max_files!r}, expected 1 or more, or None. Correct it.")
-    if not 0 <= config.max_damaged_fraction <= 1:
-        raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")
 
 
 def read_shard(shard: CrawlShard) -> Counts:

@@ -131,6 +131,15 @@ def reject(counts: Counter[str], reason: str) -> None:
     counts[f"rejected_{reason}"] += 1
 
 
+def check_bounds(config: Any, *counts: str) -> None:
+    """Raise CrawlError unless each field of `counts` is 1 or more, and `max_damaged_fraction` a fraction."""
+    for name in counts:
+        if getattr(config, name) < 1:
+            raise CrawlError(f"{name} is {getattr(config, name)!r}, expected 1 or more. Correct it.")
+    if not 0 <= config.max_damaged_fraction <= 1:
+        raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")
+
+
 def require_few_damages(counts: Counts, config: Any) -> None:
     """Raise CrawlError if the damaged records are more than `config.max_damaged_fraction` of all."""
     damaged = {reason: counts[f"rejected_{reason}"] for reason in DAMAGES if counts[f"rejected_{reason}"]}

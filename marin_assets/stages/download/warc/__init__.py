@@ -2,5 +2,5 @@
 
 record.py         one record, the damage in place of one, and the parser of a stream of records
 members.py        the records of gzip files, from any byte on; streams.py: of files of any kind
-http_message.py   the HTTP response in a record; charset.py: the text of its body
+http_message.py   the HTTP response in a record
 """

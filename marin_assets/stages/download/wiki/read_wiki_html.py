@@ -29,7 +29,7 @@ from marin_assets.documents.json_line import LineParser
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import crawl_files
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import reject
+from marin_assets.stages.download.crawl.shards import check_bounds, reject
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.stages.download.wiki.articles import DAMAGES, REASONS, Article, article_of
 from marin_assets.stages.download.wiki.dump_lines import CutError, dump_lines
@@ -147,11 +147,7 @@ def read_wiki_html(config: ReadWikiHtmlConfig) -> dict[str, int | float]:
 
 
 def _check(config: ReadWikiHtmlConfig) -> None:
-    for name in ("max_page_bytes", "shard_bytes", "max_connections"):
-        if getattr(config, name) < 1:
-            raise CrawlError(f"{name} is {getattr(config, name)!r}, expected 1 or more. Correct it.")
-    if not 0 <= config.max_damaged_fraction <= 1:
-        raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")
+    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
 
 
 def _require_few_damages(counts: Counter[str], config: ReadWikiHtmlConfig) -> None:
