@@ -24,6 +24,9 @@ PYTHON_COMMAND = "_build_python_executable_command_memory_profileable"
 START_TIMEOUT_S = 30
 """Time limit for the start of Ray's node."""
 POLL_S = 0.05
+ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Variables of all of Ray's processes, with which 127.0.0.1 is the address of a node, as it is on macOS. Its ports are
+then on loopback alone; Ray listens at all addresses of a machine by itself."""
 OnWait: TypeAlias = Callable[[Sequence["subprocess.Popen[bytes]"]], None]
 
 
@@ -237,7 +240,7 @@ def _get_node(get_node: Callable[[str, str], Any], waits: Callable[[], None], gc
 def run_on_loopback() -> None:
     """Run the command `ray` for a further node on this machine: its address is 127.0.0.1, as the head's.
 
-    Replaces Ray's function that finds the address of this machine. With the variable of `private_ray.py` Ray takes
+    Replaces Ray's function that finds the address of this machine. With the variable of ON_LOOPBACK Ray takes
     127.0.0.1, and refuses a further node, as on macOS; without it, it connects to the machine's other address though
     `--address` and `--node-ip-address` are 127.0.0.1 (ray-project/ray#59110). Here the variable holds for the processes
     of the node, and not for this one.

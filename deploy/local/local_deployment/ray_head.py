@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from local_deployment.layout import Layout, find_layout
+from marin_resources.host.private_folder import NotPrivateError
 from marin_resources.ray_tpu.cluster.local.head import start_head
 from marin_resources.ray_tpu.cluster.local.processes import end_cluster
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster
-from marin_resources.ray_tpu.private_ray import NotPrivateError
 
 
 def ray_cluster(layout: Layout) -> LocalCluster:

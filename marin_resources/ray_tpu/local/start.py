@@ -22,10 +22,10 @@ from typing import Any
 
 from marin_resources.configuration.command import make_or
 from marin_resources.configuration.settings import DISTRIBUTION
+from marin_resources.host.private_folder import NotPrivateError, private_folder
 from marin_resources.ray_tpu.local import agent_stub
 from marin_resources.ray_tpu.local.machine_check import refuse_folder, refuse_machine
-from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, NotPrivateError, private_folder
-from marin_resources.ray_tpu.ray_internals import start_lean
+from marin_resources.ray_tpu.ray_internals import ON_LOOPBACK, start_lean
 from marin_resources.ray_tpu.ray_options import RayGoneError, UnmeetableError
 
 OBJECT_STORE_BYTES = 80_000_000

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from marin_resources.ray_tpu.slices.causes import Cause, Failure
+from marin_resources.ray_tpu.slices.host_crash import draining_nodes
 from marin_resources.ray_tpu.slices.host_progress import HostProgress, Notes
-from marin_resources.ray_tpu.slices.nodes import draining_nodes
 from marin_resources.ray_tpu.slices.reservation import Host
 from marin_resources.ray_tpu.slices.scale_up import ScaleUp
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from marin_resources.ray_tpu import ray_internals
 from marin_resources.ray_tpu.crash_note import Crash, take_crash
-from marin_resources.ray_tpu.slices.nodes import draining_nodes
 from marin_resources.ray_tpu.slices.reservation import Host
 
 ANSWER_S = 30.0
@@ -46,3 +46,14 @@ def crash_of(ray: Any, hosts: Sequence[Host], lost: Host, notes: str) -> Crash |
         return None
     crash: Crash | None = crashes[lost.index]
     return crash
+
+
+def draining_nodes() -> frozenset[str]:
+    """The ids of the nodes that Ray drains; none, and a line in the log, if its head does not answer."""
+    from ray.exceptions import RayError  # late, for its weight
+
+    try:
+        return ray_internals.draining_nodes()
+    except RayError as error:
+        log.warning("Ray's head does not say which nodes are drained: %s", error)
+        return frozenset()

@@ -7,6 +7,7 @@ Out: its end on each host. Host 0 begins first: the others get its address.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,7 +23,6 @@ from marin_resources.ray_tpu.slices.host_exit import (
     first_line,
 )
 from marin_resources.ray_tpu.slices.host_progress import Notes
-from marin_resources.ray_tpu.slices.nodes import dead_nodes
 from marin_resources.ray_tpu.slices.reservation import POLL_S, Host
 
 PEERS_S = 30.0
@@ -32,6 +32,8 @@ LOOK_EVERY_S = 5.0
 """Interval of requests to Ray's head for the dead hosts. It declares one dead that was silent for about a minute."""
 CANCEL_S = 5.0
 """Time limit for the end of a process that has to stop. A process that still runs then ends with its reservation."""
+
+log = logging.getLogger(__name__)
 
 Start = Callable[[Host, str | None], Any]
 
@@ -130,7 +132,7 @@ class _Calls:
         Ray itself waits until the connection to such a host breaks: at once if it was killed; more than four minutes,
         as measured with Ray 2.60, if it stands still.
         """
-        dead = dead_nodes(self._ray)
+        dead = _dead_nodes(self._ray)
         for generator, host in list(self.running.items()):
             if host.node_id in dead:
                 self._end(generator, Lost(host=host, error=SilentHostError(f"{host.describe()} was silent for long")))
@@ -145,3 +147,12 @@ class _Calls:
     def _end(self, generator: Any, end: End) -> None:
         del self.running[generator]
         self.ends[end.host.index] = end
+
+
+def _dead_nodes(ray: Any) -> frozenset[str]:
+    """The ids of the nodes that are declared dead; none if the head does not answer, which is logged."""
+    try:
+        return frozenset(node["NodeID"] for node in ray.nodes() if not node["Alive"])
+    except ray.exceptions.RayError as error:
+        log.warning("Ray's head does not say which nodes are dead: %s", error)
+        return frozenset()

@@ -15,9 +15,9 @@ import pytest
 from listening import listening
 from ray_cluster import Cluster
 
+from marin_resources.host.private_folder import NotPrivateError, private_folder
 from marin_resources.ray_tpu.cluster.local.processes import processes_of
 from marin_resources.ray_tpu.local.start import ray_folder
-from marin_resources.ray_tpu.private_ray import NotPrivateError, private_folder
 from marin_resources.ray_tpu.ray_options import UnmeetableError
 
 NOBODY = 65534

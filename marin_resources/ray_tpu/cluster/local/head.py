@@ -19,10 +19,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from marin_resources.host.private_folder import private_folder
 from marin_resources.ray_tpu import ray_internals
 from marin_resources.ray_tpu.cluster.local.processes import ID_VARIABLE, is_alive
 from marin_resources.ray_tpu.cluster.local.state import LocalCluster, LocalClusterError
-from marin_resources.ray_tpu.private_ray import ON_LOOPBACK, private_folder
+from marin_resources.ray_tpu.ray_internals import ON_LOOPBACK
 
 OBJECT_STORE_BYTES = 80_000_000
 """Ray's smallest. Data passes through the filesystem, never through Ray."""

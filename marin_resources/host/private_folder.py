@@ -1,8 +1,5 @@
-"""A Ray of this machine is for its user alone: its ports are on loopback, its files in a folder of the user's.
-
-Ray listens at all addresses of a machine, and gives everybody the right to write into its folders, where sockets and
-shipped code are.
-"""
+"""A folder of this user alone for the files of Ray. Ray gives all users the right to write into its folders, which hold
+sockets and shipped code."""
 
 from __future__ import annotations
 
@@ -12,10 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from marin_resources.types.errors import MarinError
-
-ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Variables of all of Ray's processes, with which 127.0.0.1 is the address of a node, as it is on macOS. Its ports are
-then on loopback alone."""
 
 
 class NotPrivateError(MarinError):
