@@ -46,7 +46,7 @@ init: .venv/.synced ## install everything the quickstart and the tests need into
 
 quickstart: init ## real text to an evaluated model, end to end; run again, it computes nothing
 	.venv/bin/python -m marin_assets.experiments.quickstart
-	.venv/bin/python -m marin_assets.experiments.deliveries --example
+	.venv/bin/python -m marin_assets.experiments.text_deliveries --example
 
 # runs the tests with these options of pytest, and prints how long it took
 define run_tests

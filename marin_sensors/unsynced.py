@@ -48,7 +48,7 @@ class Unsynced:
     parents: frozenset[dg.AssetKey] = field(default_factory=frozenset)
 
     def describe(self) -> str:
-        """As a phrase: "hello_world/stats (now a1b2c3)", "deliveries/raw (now a1b2c3, 12 partitions)"."""
+        """As a phrase: "two_steps/stats (now a1b2c3)", "deliveries/raw (now a1b2c3, 12 partitions)"."""
         count = len(self.partitions)
         suffix = f", {count} partition{'s' * (count != 1)}" if count else ""
         return f"{self.key.to_user_string()} (now {self.output.version}{suffix})"

@@ -3,7 +3,8 @@
 "tokenized/fineweb"             group fineweb, key fineweb/tokenized, label tokenized
 "attributes/fineweb/quality"    group fineweb, key fineweb/attributes/quality, label quality
 "checkpoints/sweep/lr=0.001"    group sweep, key sweep/checkpoints/lr=0.001, label lr=0.001
-"hello_world/stats"             group hello_world, key hello_world/stats, label stats
+"two_steps/stats"               group two_steps, key two_steps/stats, label stats
+"documents/chat"                group recipes_chat, key chat/documents: its experiment is the file recipes/chat.py
 
 A bucket is browsed by kind, so a name starts with it. A box in Dagster's lineage shows the last segment of the key
 and nothing else, so there the kind is last, or the point of a sweep. All points of a sweep are one group. The key
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import re
 
+from marin_assets.catalog.experiment_files import folder_of
 from marin_assets.step.graph import Node
 
 OUTPUT_KINDS = frozenset(
@@ -42,8 +44,13 @@ def key_of(node: Node) -> tuple[str, ...]:
 
 
 def group_of(node: Node) -> str:
-    """The asset's group, the first segment of its key. Dagster takes letters, digits and "_" in a group's name."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", key_of(node)[0])
+    """The asset's group: the first segment of its key, behind the folder of the experiment of that name.
+
+    Dagster sorts groups by name, so a folder is one block of groups. It takes letters, digits and "_" in a name.
+    """
+    subject = re.sub(r"[^A-Za-z0-9_]", "_", key_of(node)[0])
+    folder = folder_of(subject)
+    return f"{folder}_{subject}" if folder else subject
 
 
 def selection_of(node: Node) -> str:

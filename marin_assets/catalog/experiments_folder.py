@@ -1,29 +1,27 @@
 """The packages of experiments: each file is an experiment, whose function `steps()` returns its steps.
 
-They are `marin_assets.experiments`, or those that MARIN_EXPERIMENTS names. They are listed, not imported, so an
-experiment that fails to import takes nothing else away.
+They are `marin_assets.experiments`, or those that MARIN_EXPERIMENTS names. Files are listed first, and imported one by
+one, so an experiment that fails to import takes nothing else away.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import logging
 import os
-import pkgutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from marin_assets.catalog.experiment_files import experiment_files, folders_of_files
 from marin_assets.catalog.mistake import sentence_of
 from marin_assets.catalog.validation import validate
 from marin_assets.step.error_line import place_of
 from marin_assets.step.graph import Graph, build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName
-from marin_resources.configuration.code_packages import experiment_packages
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +52,8 @@ def _load_all() -> Experiments:
     loaded: dict[str, tuple[Step, ...]] = {}
     left_out: dict[str, str] = {}
     modules: dict[str, str] = {}
-    for module in sorted(_modules(), key=_name_of):
-        name = _name_of(module)
+    for file in experiment_files():
+        name, module = file.name, file.module
         if modules.setdefault(name, module) != module:
             twice = ConfigError(f"{modules[name]} has the same file name. Rename one of the two files.")
             left_out[module] = _why_left_out(module, twice)
@@ -97,20 +95,7 @@ def _why_left_out(name: str, error: Exception) -> str:
 
 def experiment_names() -> list[str]:
     """The names of the experiments, of which none is imported."""
-    return sorted({_name_of(module) for module in _modules()})
-
-
-def _modules() -> list[str]:
-    """The modules of the packages. A package that cannot be imported raises SettingError."""
-    return [
-        f"{package}.{module.name}"
-        for package in experiment_packages()
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
-    ]
-
-
-def _name_of(module: str) -> str:
-    return module.rpartition(".")[2]
+    return sorted({file.name for file in experiment_files()})
 
 
 def _load(module_name: str) -> tuple[Step, ...]:
@@ -156,7 +141,7 @@ def experiment_of_script(graph: Graph) -> str | None:
     """
     main = sys.modules["__main__"]
     file, steps = getattr(main, "__file__", None), getattr(main, "steps", None)
-    if file is None or not callable(steps) or os.path.dirname(os.path.realpath(file)) not in _folders():
+    if file is None or not callable(steps) or os.path.dirname(os.path.realpath(file)) not in folders_of_files():
         return None
     try:
         own = build_graph(list(steps()))
@@ -164,8 +149,3 @@ def experiment_of_script(graph: Graph) -> str | None:
         return None
     same = {node.name: node.version.hash for node in own} == {node.name: node.version.hash for node in graph}
     return Path(file).stem if same else None
-
-
-def _folders() -> list[str]:
-    specs = [importlib.util.find_spec(package) for package in experiment_packages()]
-    return [os.path.realpath(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]

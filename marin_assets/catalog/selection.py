@@ -2,7 +2,7 @@
 
 It is Dagster's syntax for asset selections, with one addition: a bare pattern selects steps by name.
 
-    key:"hello_world/stats"    the step with this asset key; "*" stands for any text
+    key:"two_steps/stats"    the step with this asset key; "*" stands for any text
     group:raw  kind:jax  owner:"me@x.org"  tag:team  tag:team=data     the steps with this property
     tokenized                  the steps whose name contains this regular expression; a whole name, or else a whole
                                asset key, is that step only
@@ -171,7 +171,7 @@ class _Parser:
     def _error(self, where: str) -> ConfigError:
         return ConfigError(
             f"The selection {self.text!r} cannot be parsed {where}. Give part of a step's name, or Dagster's syntax "
-            """such as '+key:"hello_world/stats"'."""
+            """such as '+key:"two_steps/stats"'."""
         )
 
 

@@ -1,4 +1,4 @@
-"""Text that arrives in the inbox becomes partitions of the experiment `deliveries`; what is missing is made at night.
+"""Text that arrives in the inbox becomes partitions of `text_deliveries`; what is missing is computed at night.
 
 Both are off until they are switched on, on the page *Automation* of Dagster's UI: their runs cost what the steps cost.
 A project of one's own that does not have the shipped experiments has neither.
@@ -9,7 +9,7 @@ from marin_sensors.deliveries.completeness import Marked
 from marin_sensors.new_raw_data import new_raw_data
 from marin_sensors.nightly_backfill import nightly_backfill
 
-ASSETS = ["deliveries/raw", "deliveries/documents", "deliveries/tokenized"]
+ASSETS = ["text_deliveries/raw", "text_deliveries/documents", "text_deliveries/tokenized"]
 
 arrivals = nightly = None
 if SHIPPED_EXPERIMENTS in experiment_packages():

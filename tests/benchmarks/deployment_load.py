@@ -240,7 +240,7 @@ def launch_runs(deployment: Rehearsal, stop: threading.Event) -> list[str]:
     launched: list[str] = []
     while True:
         for _ in range(RUNS):
-            answer = ada.launch("hello_world")
+            answer = ada.launch("two_steps")
             launched.append(answer["run"]["runId"])
         if stop.wait(RUNS_EVERY_S):
             return launched

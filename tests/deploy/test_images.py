@@ -158,10 +158,10 @@ def test_its_services_start_and_materialize_a_step(container: str) -> None:
     person = Person(f"http://127.0.0.1:{port}")
     with services(container, port):
         wait_until(lambda: loaded(person), "the services", timeout_s=180)
-        run_id = person.launch("hello_world")["run"]["runId"]
+        run_id = person.launch("two_steps")["run"]["runId"]
         wait_until(lambda: person.run(run_id)[0] in ("SUCCESS", "FAILURE"), "the run's end", timeout_s=300)
         assert person.run(run_id)[0] == "SUCCESS"
-    assert "data-" in inside(container, f"ls {FOLDER}/outputs/hello_world")
+    assert "data-" in inside(container, f"ls {FOLDER}/outputs/two_steps")
 
 
 def loaded(person: Person) -> bool:

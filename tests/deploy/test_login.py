@@ -122,14 +122,14 @@ def test_somebody_of_no_group_gets_nothing(deployment: Rehearsal) -> None:
 def test_readers_see_all_and_change_nothing(deployment: Rehearsal, ada: Person, bob: Person) -> None:
     assert bob.ask(WHO)["version"]
     assert bob.get("/runs", Accept="text/html").status_code == 200
-    assert bob.launch("hello_world")["__typename"] == "UnauthorizedError"
-    assert bob.backfill("hello_world/data")["__typename"] in ("UnauthorizedError", "PythonError")
-    run_id = ada.launch("hello_world")["run"]["runId"]
+    assert bob.launch("two_steps")["__typename"] == "UnauthorizedError"
+    assert bob.backfill("two_steps/data")["__typename"] in ("UnauthorizedError", "PythonError")
+    run_id = ada.launch("two_steps")["run"]["runId"]
     assert "permission" in bob.ask(TERMINATE, id=run_id)["terminateRun"]["message"]
-    wiped = bob.ask(WIPE, path=["hello_world", "data"])["wipeAssets"]
+    wiped = bob.ask(WIPE, path=["two_steps", "data"])["wipeAssets"]
     assert wiped["__typename"] == "UnauthorizedError"
     assert bob.ask(PARTITIONS, name="drops", key="x")["addDynamicPartition"]["__typename"] == "UnauthorizedError"
-    assert bob.post("/report_asset_materialization/hello_world/data", {}).status_code in (401, 403)
+    assert bob.post("/report_asset_materialization/two_steps/data", {}).status_code in (401, 403)
     assert not any(each["value"] for each in bob.ask(LOOKS)["permissions"])
     may = {each["permission"] for each in ada.ask(LOOKS)["permissions"] if each["value"]}
     assert {"launch_pipeline_execution", "terminate_pipeline_execution", "wipe_assets"} <= may
@@ -139,11 +139,11 @@ def test_readers_see_all_and_change_nothing(deployment: Rehearsal, ada: Person, 
 def test_operators_launch_and_their_name_is_on_the_run(deployment: Rehearsal, ada: Person) -> None:
     forged = {"X-Marin-User": "root", "X_Marin_User": "root", "Remote-User": "root", "OIDC_CLAIM_email": "root"}
     bare = deployment.beside_the_proxy()
-    believed = bare.launch("hello_world", headers=forged)["run"]["runId"]
+    believed = bare.launch("two_steps", headers=forged)["run"]["runId"]
     assert bare.run(believed)[1]["marin/user"] == "root"
-    launched = ada.launch("hello_world", tags={"marin/user": "root"}, headers=forged)["run"]["runId"]
+    launched = ada.launch("two_steps", tags={"marin/user": "root"}, headers=forged)["run"]["runId"]
     assert ada.run(launched)[1]["marin/user"] == "ada@lab.example"
-    backfilled = ada.backfill("hello_world/data", "hello_world/stats")
+    backfilled = ada.backfill("two_steps/data", "two_steps/stats")
     assert backfilled["__typename"] == "LaunchBackfillSuccess", backfilled
     with deployment.instance() as instance:
         backfill = instance.get_backfill(backfilled["backfillId"])
@@ -179,7 +179,7 @@ def test_operators_launch_and_their_name_is_on_the_run(deployment: Rehearsal, ad
 def test_no_word_in_connection_removes_the_name(
     deployment: Rehearsal, ada: Person, lines: list[str], path: str
 ) -> None:
-    launch = json.dumps({"query": LAUNCH, "variables": {"p": launch_of("hello_world", {"marin/user": "eve@lab"})}})
+    launch = json.dumps({"query": LAUNCH, "variables": {"p": launch_of("two_steps", {"marin/user": "eve@lab"})}})
     before = len(runs(deployment))
     answer = raw(deployment.layout.port, "POST", path, launch, ada.cookies(), [("Connection", line) for line in lines])
     assert answer[0] == 400, answer
@@ -201,9 +201,9 @@ def test_what_browsers_and_programs_say_in_connection_is_taken(
 def test_past_the_proxy_a_request_without_a_name_only_reads(deployment: Rehearsal) -> None:
     bare, before = deployment.beside_the_proxy(), len(runs(deployment))
     assert bare.ask(WHO)["version"]
-    assert bare.launch("hello_world", tags={"marin/user": "eve@lab"})["__typename"] == "UnauthorizedError"
-    assert bare.backfill("hello_world/data")["__typename"] == "UnauthorizedError"
-    assert bare.ask(WIPE, path=["hello_world", "data"])["wipeAssets"]["__typename"] == "UnauthorizedError"
+    assert bare.launch("two_steps", tags={"marin/user": "eve@lab"})["__typename"] == "UnauthorizedError"
+    assert bare.backfill("two_steps/data")["__typename"] == "UnauthorizedError"
+    assert bare.ask(WIPE, path=["two_steps", "data"])["wipeAssets"]["__typename"] == "UnauthorizedError"
     assert len(runs(deployment)) == before
 
 
@@ -318,7 +318,7 @@ def test_each_line_of_the_log_is_json_and_names_who_asked(deployment: Rehearsal,
 
 def test_from_another_host_nothing_of_it_can_be_reached(deployment: Rehearsal, ada: Person) -> None:
     """From a network namespace: what listens on this machine's other address answers, and no port of a service does."""
-    run_id = ada.launch("hello_world")["run"]["runId"]  # for the processes of a job
+    run_id = ada.launch("two_steps")["run"]["runId"]  # for the processes of a job
     wait_until(lambda: ada.run(run_id)[0] == "SUCCESS", "a run has ended", timeout_s=300)
     with another_host() as (ask, address):
         with socket.create_server((address, 0)) as open_to_all:

@@ -107,7 +107,7 @@ def write_script(folder: Path, step: str) -> str:
 
 
 def test_a_script_on_one_machine(tmp_path: Path, prefix: Path, dagster_home: Path) -> None:
-    module = "marin_assets.experiments.hello_world"
+    module = "marin_assets.experiments.two_steps"
     calls = run(tmp_path, noting(module, HOPS, tmp_path), "-m", module, "--select", "data")
     require_way("A script on one machine", calls)
     assert len(processes(calls, "the run")) == len(processes(calls, "the worker")) == 1
@@ -139,7 +139,7 @@ def test_a_call_that_is_missing_or_too_early_is_found() -> None:
 def test_a_click(tmp_path: Path, prefix: Path, dagster_home: Path) -> None:
     env = noting("", HOPS, tmp_path)
     with dagster_dev(ROOT / "workspace.yaml", tmp_path / "dev.log", env) as dev:
-        run_id = dev.launch("hello_world/data")
+        run_id = dev.launch("two_steps/data")
         wait_until(lambda: dev.status(run_id) in ("SUCCESS", "FAILURE"), "the run", timeout_s=200)
         assert dev.status(run_id) == "SUCCESS", dev.messages(run_id)
     require_way("A click on Materialize", read_calls(tmp_path))

@@ -23,7 +23,7 @@ EXAMPLE_DUMP = ("raw/wikipedia_like/pages", "raw/wikipedia_like/dump")
 
 
 def recipe(name: str) -> Any:
-    return importlib.import_module(f"marin_assets.experiments.{name}")
+    return importlib.import_module(f"marin_assets.experiments.recipes.{name}")
 
 
 @pytest.mark.parametrize("name", LARGE)

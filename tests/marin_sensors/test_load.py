@@ -80,7 +80,7 @@ def test_what_is_deployed_fits_the_experiments_and_marks_what_it_makes_alone() -
         if sensor.asset_selection is not None
         for key in sensor.asset_selection.resolve(graph)
     }
-    assert marked == {"deliveries/raw", "deliveries/documents", "deliveries/tokenized"}
+    assert marked == {"text_deliveries/raw", "text_deliveries/documents", "text_deliveries/tokenized"}
     sets = {graph.get(dg.AssetKey(name.split("/"))).partitions_def for name in marked}
     assert sets == {dg.DynamicPartitionsDefinition(name="deliveries")}
 

@@ -46,9 +46,8 @@ class Scene:
     checkout: Checkout
     dev: DagsterDev
     page: Page
-    backfill: str
-    failed_run: str
-
+    backfill: str = ""
+    failed_run: str = ""
     clip: Any = None
     """The part of the window that is the picture; all of it by default."""
 
@@ -118,7 +117,7 @@ PICTURES: dict[str, Callable[[Scene], None]] = {
     scene.__name__: scene
     for scene in (lineage, asset, partitions, backfill, failure, sensors, scores, waterfall, unsynced)
 }
-"""In this order: the last one changes what the others show."""
+"""In this order: the first shows what is there on arrival, the last one changes what the others show."""
 
 
 def main(names: list[str]) -> int:
@@ -133,23 +132,32 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
         checkout = Checkout(Path(folder))
         make_quickstart(checkout)
-        make_deliveries(checkout)
-        make_watched(checkout)
-        with ui(checkout) as dev, sync_playwright() as playwright:
+        with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            backfill_id, failed_run = backfill_deliveries(dev)
-            scene = Scene(checkout, dev, browser.new_page(), backfill_id, failed_run)
-            for name, show in PICTURES.items():
-                if not names or name in names:
-                    show(scene)
-                    scene.page.screenshot(path=IMAGES / f"{name}.png", clip=scene.clip)
-                    print(f"{IMAGES / name}.png", flush=True)
+            wanted = [name for name in PICTURES if not names or name in names]
+            if lineage.__name__ in wanted:
+                with ui(checkout) as dev:
+                    _take([lineage.__name__], Scene(checkout, dev, browser.new_page()))
+            if wanted := [name for name in wanted if name != lineage.__name__]:
+                make_deliveries(checkout)
+                make_watched(checkout)
+                with ui(checkout) as dev:
+                    _take(wanted, Scene(checkout, dev, browser.new_page(), *backfill_deliveries(dev)))
             browser.close()
     return 0
 
 
+def _take(names: list[str], scene: Scene) -> None:
+    for name in names:
+        PICTURES[name](scene)
+        scene.page.screenshot(path=IMAGES / f"{name}.png", clip=scene.clip)
+        print(f"{IMAGES / name}.png", flush=True)
+
+
 def make_quickstart(checkout: Checkout) -> None:
+    """What `make quickstart` makes."""
     _do(checkout, "python -m marin_assets.experiments.quickstart")
+    _do(checkout, "python -m marin_assets.experiments.text_deliveries --example")
 
 
 def make_deliveries(checkout: Checkout) -> None:

@@ -30,8 +30,8 @@ def test_the_daemon_computes_what_was_launched(tmp_path: Path, prefix: Path, mon
         command = [sys.executable, "-m", "marin_assets.cli", *words]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout
 
-    assert marin("plan", "hello_world").splitlines()[-1] == "2 to run"
-    launched = marin("run", "hello_world", "--launch").removeprefix("run: ").strip()
+    assert marin("plan", "two_steps").splitlines()[-1] == "2 to run"
+    launched = marin("run", "two_steps", "--launch").removeprefix("run: ").strip()
     with dagster_processes(location, tmp_path, env) as dagster, dg.DagsterInstance.get() as instance:
 
         def has_ended() -> bool:
@@ -42,4 +42,4 @@ def test_the_daemon_computes_what_was_launched(tmp_path: Path, prefix: Path, mon
         run = instance.get_run_by_id(launched)
         assert run is not None
         assert run.status is dg.DagsterRunStatus.SUCCESS, dagster.log()
-    assert marin("plan", "hello_world").splitlines()[-1].startswith("2 to reuse")
+    assert marin("plan", "two_steps").splitlines()[-1].startswith("2 to reuse")

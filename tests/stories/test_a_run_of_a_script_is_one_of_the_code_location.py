@@ -13,8 +13,8 @@ import pytest
 from dagster_dev import DagsterDev, dagster_dev
 from running import ROOT, wait_until
 
-EXPERIMENT = ("-m", "marin_assets.experiments.hello_world")
-ELSEWHERE = "from marin_assets import executor_main\nfrom marin_assets.experiments.hello_world import steps\n"
+EXPERIMENT = ("-m", "marin_assets.experiments.two_steps")
+ELSEWHERE = "from marin_assets import executor_main\nfrom marin_assets.experiments.two_steps import steps\n"
 LOCATION = "__repository__@marin"
 RUNS = """query($job: String!) { pipelineOrError(params: {
   pipelineName: $job, repositoryName: "__repository__", repositoryLocationName: "marin" }) {
@@ -42,7 +42,7 @@ def newest(instance: dg.DagsterInstance) -> dg.DagsterRun:
 
 
 def keys(*names: str) -> frozenset[dg.AssetKey]:
-    return frozenset(dg.AssetKey(["hello_world", name]) for name in names)
+    return frozenset(dg.AssetKey(["two_steps", name]) for name in names)
 
 
 def execute_again(dev: DagsterDev, run_id: str) -> str:
@@ -59,13 +59,13 @@ def test_the_job_lists_it_and_the_button_executes_the_same_assets_again(
 ) -> None:
     run(*EXPERIMENT, folder=ROOT, MARIN_PREFIX=str(tmp_path / "another"))  # what is complete is part of no run
     whole = newest(instance)
-    run(*EXPERIMENT, "--select", 'key:"hello_world/data"', folder=ROOT)
+    run(*EXPERIMENT, "--select", 'key:"two_steps/data"', folder=ROOT)
     part = newest(instance)
-    run("-m", "marin_assets.cli", "materialize", "hello_world/stats", folder=ROOT)
+    run("-m", "marin_assets.cli", "materialize", "two_steps/stats", folder=ROOT)
     selected = newest(instance)
     for one, job, selection in (
-        (whole, "hello_world", None),
-        (part, "hello_world", keys("data")),
+        (whole, "two_steps", None),
+        (part, "two_steps", keys("data")),
         (selected, "__ASSET_JOB", keys("stats")),
     ):
         assert (one.job_name, one.asset_selection) == (job, selection)
@@ -73,7 +73,7 @@ def test_the_job_lists_it_and_the_button_executes_the_same_assets_again(
 
     env = {"DAGSTER_HOME": str(dagster_home), "MARIN_PREFIX": str(prefix)}
     with dagster_dev(ROOT / "workspace.yaml", tmp_path / "dev.log", env) as dev:
-        listed = dev.ask(RUNS, job="hello_world")["pipelineOrError"]["runs"]
+        listed = dev.ask(RUNS, job="two_steps")["pipelineOrError"]["runs"]
         assert {row["runId"] for row in listed} == {whole.run_id, part.run_id}
         for one in (whole, part, selected):
             again = instance.get_run_by_id(execute_again(dev, one.run_id))

@@ -15,11 +15,11 @@ pytestmark = pytest.mark.skipif(not (ROOT / ".venv").exists(), reason="`make ini
 @pytest.mark.parametrize(
     ("command", "printed"),
     [
-        ("asset list --select 'key:\"hello_world/*\"'", "hello_world/data\nhello_world/stats"),
+        ("asset list --select 'key:\"two_steps/*\"'", "two_steps/data\ntwo_steps/stats"),
         *(
             pytest.param(command, printed, marks=pytest.mark.long)
             for command, printed in (
-                ("asset materialize --select hello_world/data", "hello_world/data: computing"),
+                ("asset materialize --select two_steps/data", "two_steps/data: computing"),
                 ("definitions validate", "Validation successful for code location marin."),
             )
         ),

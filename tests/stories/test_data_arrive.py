@@ -20,8 +20,8 @@ from running import ROOT, wait_until
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-MODULE = "marin_assets.experiments.deliveries"
-CHAIN = ("deliveries/raw", "deliveries/documents", "deliveries/tokenized")
+MODULE = "marin_assets.experiments.text_deliveries"
+CHAIN = ("text_deliveries/raw", "text_deliveries/documents", "text_deliveries/tokenized")
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_example_leaves_one_delivery_to_be_made_and_again_it_computes_nothin
     first = run(env, "--example")
     assert "new in the set 'deliveries': 2026-01, 2026-02" in first
     assert "new in the set 'delivery_snapshots': until-2026-02" in first
-    assert [path.name for path in sorted(prefix.glob("tokenized/deliveries-*/*"))] == ["2026-01", "2026-02"]
+    assert [path.name for path in sorted(prefix.glob("tokenized/text_deliveries-*/*"))] == ["2026-01", "2026-02"]
     with dg.DagsterInstance.get() as instance:
         assert instance.get_dynamic_partitions("deliveries") == ["2026-01", "2026-02", "2026-03"]
     again = run(env, "--example")
@@ -97,7 +97,7 @@ def test_a_delivery_that_arrives_is_computed_by_the_sensor_that_a_person_switche
         # with the example's third one; the first two are complete, and their runs reuse them
         made = {asset: {"materialized": 4, "failed": 0} for asset in CHAIN}
         wait_until(lambda: partitions(dev) == made, "the delivery's outputs", timeout_s=900)
-        page.goto(f"{dev.url}/assets/deliveries/tokenized?view=partitions")
+        page.goto(f"{dev.url}/assets/text_deliveries/tokenized?view=partitions")
         page.get_by_text("2026-04").first.wait_for(timeout=120_000)
         page.get_by_text("Materialized (4)").first.wait_for(timeout=120_000)
         picture(page, "partitions")
@@ -107,7 +107,7 @@ def test_a_delivery_that_arrives_is_computed_by_the_sensor_that_a_person_switche
         browser.close()
     until = run(env, "--select", "snapshots", "--select", "checkpoints", "--partition", "until-2026-04")
     assert until.endswith("2 computed, 0 reused, 0 failed\n")
-    [listing] = prefix.glob("snapshots/deliveries-*/until-2026-04/partitions.json")
+    [listing] = prefix.glob("snapshots/text_deliveries-*/until-2026-04/partitions.json")
     listed = [row["key"] for row in json.loads(listing.read_text())["partitions"]]
     assert listed == ["2026-01", "2026-02", "2026-03", "2026-04"]
 

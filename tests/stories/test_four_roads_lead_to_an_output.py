@@ -25,7 +25,7 @@ def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str
 
 
 def stats(prefix: Path) -> str:
-    [path] = prefix.glob("hello_world/stats-*/stats.json")
+    [path] = prefix.glob("two_steps/stats-*/stats.json")
     return path.read_text()
 
 
@@ -39,7 +39,7 @@ def test_dagster_asset_materialize(prefix: Path, env: dict[str, str]) -> None:
         "-m",
         "marin_assets.definitions",
         "--select",
-        "hello_world/data,hello_world/stats",
+        "two_steps/data,two_steps/stats",
     )
     assert done.returncode == 0, done.stderr
     assert '"sum": 4950' in stats(prefix)
@@ -47,10 +47,10 @@ def test_dagster_asset_materialize(prefix: Path, env: dict[str, str]) -> None:
 
 def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict[str, str]) -> None:
     done = command(
-        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "hello_world/stats"
+        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "two_steps/stats"
     )
     assert done.returncode == 1
-    assert "Step 'hello_world/stats' needs 'hello_world/data'" in done.stderr
+    assert "Step 'two_steps/stats' needs 'two_steps/data'" in done.stderr
     assert "Materialize what it reads first" in done.stderr
 
 
@@ -58,7 +58,7 @@ def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict
 def test_a_selection_without_an_asset_is_no_run_of_all(prefix: Path, env: dict[str, str]) -> None:
     """Dagster takes an empty selection for all assets."""
     done = command(
-        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", '+key:"hello_wrld/stats"'
+        env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", '+key:"two_stps/stats"'
     )
     assert done.returncode == 1
     assert "selects no asset" in done.stderr
@@ -67,7 +67,7 @@ def test_a_selection_without_an_asset_is_no_run_of_all(prefix: Path, env: dict[s
 
 @pytest.mark.long
 def test_a_dagster_job(prefix: Path, env: dict[str, str]) -> None:
-    done = command(env, DAGSTER, "job", "execute", "-m", "marin_assets.definitions", "-j", "hello_world")
+    done = command(env, DAGSTER, "job", "execute", "-m", "marin_assets.definitions", "-j", "two_steps")
     assert done.returncode == 0, done.stderr
     assert '"sum": 4950' in stats(prefix)
 
@@ -75,7 +75,7 @@ def test_a_dagster_job(prefix: Path, env: dict[str, str]) -> None:
 @pytest.mark.long
 def test_a_script_whose_functions_are_its_own(prefix: Path, env: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "my experiment.py"
-    source = (ROOT / "marin_assets/experiments/hello_world.py").read_text()
+    source = (ROOT / "marin_assets/experiments/two_steps.py").read_text()
     (tmp_path / "beside.py").write_text("FACTOR = 2\n")
     source = source.replace("from marin_assets import", "from beside import FACTOR\nfrom marin_assets import", 1)
     script.write_text(source.replace("sum(numbers)", "FACTOR * sum(numbers)"))
@@ -107,7 +107,7 @@ def test_wrong_words_end_in_a_sentence(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    script = ROOT / "marin_assets/experiments/hello_world.py"
+    script = ROOT / "marin_assets/experiments/two_steps.py"
     monkeypatch.setattr(sys, "argv", [str(script), *words])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(script), run_name="__main__")
@@ -116,9 +116,9 @@ def test_wrong_words_end_in_a_sentence(
 
 
 def test_a_dry_run_says_what_would_run_and_why_and_writes_nothing(prefix: Path, env: dict[str, str]) -> None:
-    done = command(env, sys.executable, "-m", "marin_assets.experiments.hello_world", "--dry-run")
+    done = command(env, sys.executable, "-m", "marin_assets.experiments.two_steps", "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert f"run      {prefix}/hello_world/data-" in done.stdout
+    assert f"run      {prefix}/two_steps/data-" in done.stdout
     assert "2 to run" in done.stdout
     assert not prefix.exists()
 

@@ -99,7 +99,7 @@ def test_extras_are_those_of_the_wheel_and_pip_brings_them(
 @pytest.mark.long
 def test_the_commands_are_there(run: Callable[..., tuple[int, str, str]]) -> None:
     assert run("-m", "marin_assets.cli", "--version")[:2] == (0, "marin 0.1.0\n")
-    code, out, err = run("-m", "marin_assets.cli", "materialize", "--dry-run", "+hello_world/stats")
+    code, out, err = run("-m", "marin_assets.cli", "materialize", "--dry-run", "+two_steps/stats")
     assert (code, out.endswith("2 to run\n")) == (0, True), err
     code, out, err = run(
         "-c", "from marin_assets.cli.verbs.dev import workspace; print(workspace().read_text(), end='')"

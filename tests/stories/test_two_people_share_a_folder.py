@@ -70,18 +70,18 @@ def test_who_may_only_read_reuses_all_and_is_refused_in_a_sentence_before_anythi
     prefix.mkdir()
     os.chown(prefix, ADA, ADA)
     ada, bob = person(folder, "ada", ADA, prefix), person(folder, "bob", BOB, prefix)
-    hello = ("-m", "marin_assets.experiments.hello_world")
-    assert "1 computed" in ada.marin("run", "hello_world", "data").text
+    hello = ("-m", "marin_assets.experiments.two_steps")
+    assert "1 computed" in ada.marin("run", "two_steps", "data").text
 
     refused = bob.run(*hello)
     assert refused.code == 2
     assert len(refused.text.splitlines()) == 1, refused.text
-    for part in ("'hello_world/stats'", str(prefix), f"written by user {BOB}", f"of user {ADA}", "marin adopt"):
+    for part in ("'two_steps/stats'", str(prefix), f"written by user {BOB}", f"of user {ADA}", "marin adopt"):
         assert part in refused.text
-    in_dagster = bob.run(*materialize("hello_world/data,hello_world/stats"))
+    in_dagster = bob.run(*materialize("two_steps/data,two_steps/stats"))
     assert in_dagster.code == 1
-    assert f"Step 'hello_world/stats' cannot be computed: '{prefix}/hello_world' cannot be written" in in_dagster.text
-    assert "hello_world/data: reused" in in_dagster.text
+    assert f"Step 'two_steps/stats' cannot be computed: '{prefix}/two_steps' cannot be written" in in_dagster.text
+    assert "two_steps/data: reused" in in_dagster.text
 
     assert "1 computed, 1 reused" in ada.run(*hello).text
     reused = bob.run(*hello)
@@ -90,12 +90,12 @@ def test_who_may_only_read_reuses_all_and_is_refused_in_a_sentence_before_anythi
     [lost] = [line for line in reused.text.splitlines() if "not kept" in line]
     assert lost.startswith("experiment: its record is not kept")
     for words in (
-        ("run", "hello_world"),
-        ("materialize", "hello_world"),
-        ("plan", "hello_world"),
-        ("run", "hello_world", "--dry-run"),
+        ("run", "two_steps"),
+        ("materialize", "two_steps"),
+        ("plan", "two_steps"),
+        ("run", "two_steps", "--dry-run"),
         ("list",),
-        *((verb, "hello_world/stats") for verb in ("status", "path", "logs", "explain", "cost", "tree", "verify")),
+        *((verb, "two_steps/stats") for verb in ("status", "path", "logs", "explain", "cost", "tree", "verify")),
         ("diff", *map(str, prefix.glob("experiments/*.json"))),
         ("gc",),
         ("doctor",),
@@ -103,19 +103,19 @@ def test_who_may_only_read_reuses_all_and_is_refused_in_a_sentence_before_anythi
         done = bob.marin(*words)
         assert done.code == 0, (words, done.text)
         assert "Traceback" not in done.text
-    assert bob.run(*materialize("hello_world/data,hello_world/stats")).code == 0
+    assert bob.run(*materialize("two_steps/data,two_steps/stats")).code == 0
     for words in (
-        ("pin", "hello_world/data", "--why", "mine"),
-        ("run", "hello_world", "--force", "stats"),
-        ("gc", "hello_world", "--keep-days", "0", "--collect", "--yes"),
+        ("pin", "two_steps/data", "--why", "mine"),
+        ("run", "two_steps", "--force", "stats"),
+        ("gc", "two_steps", "--keep-days", "0", "--collect", "--yes"),
     ):
         done = bob.marin(*words)
         assert "Traceback" not in done.text, (words, done.text)
     assert {path.stat().st_uid for path in prefix.rglob("*")} == {ADA}
 
     own = person(folder, "bob's own", BOB, folder / "bob's own/outputs")
-    [theirs] = prefix.glob("hello_world/data-??????")
-    assert own.marin("adopt", "hello_world/data", "--from", str(theirs), "--why", "Ada's").code == 0
+    [theirs] = prefix.glob("two_steps/data-??????")
+    assert own.marin("adopt", "two_steps/data", "--from", str(theirs), "--why", "Ada's").code == 0
     assert "1 computed, 1 reused" in own.run(*hello).text
 
 
@@ -159,9 +159,9 @@ def test_a_group_computes_resumes_takes_over_and_removes_each_others_outputs(fol
     raw = prefix / "raw"
     raw.mkdir()
     (raw / "numbers.json").write_text("[1, 2]")
-    assert ada.marin("adopt", "hello_world/data", "--from", "raw", "--why", "by hand").code == 0
-    assert "1 computed, 1 reused" in bob.marin("run", "hello_world").text
-    assert bob.marin("adopt", "hello_world/data", "--undo").code == 0
+    assert ada.marin("adopt", "two_steps/data", "--from", "raw", "--why", "by hand").code == 0
+    assert "1 computed, 1 reused" in bob.marin("run", "two_steps").text
+    assert bob.marin("adopt", "two_steps/data", "--undo").code == 0
     assert "shared with the group" in ada.marin("doctor").text
     assert private_of(prefix) == []
 

@@ -9,6 +9,7 @@ import importlib
 import json
 import pkgutil
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 BEGIN = "=== steps of the commit ==="
@@ -20,18 +21,28 @@ def read_steps(folder: str, experiment: str, package: str) -> dict[str, Any]:
     from marin_assets.step.graph import build_graph
 
     importlib.import_module(package).__path__ = [folder]
-    names = sorted(module.name for module in pkgutil.iter_modules([folder]))
+    modules = dict(sorted(_modules_in(folder, package)))
     steps: dict[str, dict[str, Any]] = {}
     left_out: dict[str, str] = {}
-    for name in names:
+    for name, module in modules.items():
         if experiment not in ("", name):
             continue
         try:
-            for node in build_graph(list(importlib.import_module(f"{package}.{name}").steps())):
+            for node in build_graph(list(importlib.import_module(module).steps())):
                 steps.setdefault(node.name, _to_json(node))
         except Exception as error:  # one broken experiment does not take the others away
             left_out[name] = f"{type(error).__name__}: {error}"
-    return {"names": names, "steps": list(steps.values()), "left_out": left_out}
+    return {"names": list(modules), "steps": list(steps.values()), "left_out": left_out}
+
+
+def _modules_in(folder: str, package: str) -> Iterator[tuple[str, str]]:
+    """(name of an experiment, its module) of the folder and of the folders in it."""
+    for module in pkgutil.iter_modules([folder]):
+        path = f"{package}.{module.name}"
+        if module.ispkg:
+            yield from _modules_in(f"{folder}/{module.name}", path)
+        else:
+            yield module.name, path
 
 
 def _to_json(node: Any) -> dict[str, Any]:

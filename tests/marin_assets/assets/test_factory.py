@@ -13,7 +13,7 @@ from marin_assets import ConfigError, Step, expect, output_path_of
 from marin_assets.assets.assemble import assemble, resources
 from marin_assets.assets.checks import op_name
 from marin_assets.assets.factory import asset_key, build_assets
-from marin_assets.catalog.asset_key import selection_of
+from marin_assets.catalog.asset_key import group_of, key_of, selection_of
 from marin_assets.catalog.experiments_folder import Experiments
 from marin_assets.catalog.validation import MAX_CHAIN
 from marin_assets.experiments.quickstart import steps as quickstart
@@ -94,12 +94,27 @@ def test_a_name_that_starts_with_no_kind_of_output_is_the_asset_key(name: str) -
         ("attributes/fineweb/quality", "fineweb/attributes/quality", "fineweb"),
         ("attributes/fineweb", "fineweb/attributes", "fineweb"),
         ("raw", "raw", "raw"),
-        ("hello_world/stats", "hello_world/stats", "hello_world"),
+        ("two_steps/stats", "two_steps/stats", "two_steps"),
     ],
 )
 def test_the_key_has_the_subject_first_and_then_the_kind_of_output(name: str, key: str, group: str) -> None:
     spec = spec_of(Step(name=name, fn=toy_steps.make, config=ToyConfig()))
     assert (spec.key.to_user_string(), spec.group_name) == (key, group)
+
+
+def test_the_group_of_an_experiment_in_a_folder_begins_with_the_folder_and_its_key_does_not() -> None:
+    spec = spec_of(Step(name="checkpoints/width-sweep/lr=1", fn=toy_steps.make, config=ToyConfig()))
+    assert (spec.key.to_user_string(), spec.group_name) == ("width-sweep/checkpoints/lr=1", "recipes_width_sweep")
+
+
+def test_the_quickstart_is_first_by_group_and_by_key() -> None:
+    from marin_assets.catalog.experiments_folder import load_experiments
+
+    steps = [step for each in load_experiments().steps.values() for step in each]
+    nodes = [node for node in build_graph(steps) if node.version.name.split("/")[0] != "report"]
+    assert min(group_of(node) for node in nodes) == "quickstart"
+    apart = [node for node in nodes if not group_of(node).startswith("recipes")]
+    assert min(key_of(node) for node in apart)[0] == "quickstart"
 
 
 def test_a_step_can_have_a_key_of_its_own() -> None:
@@ -239,16 +254,22 @@ def test_an_experiment_that_does_not_import_leaves_the_others(
 
     (tmp_path / "zz_broken.py").write_text("import nothing_of_this_name\n")
     (tmp_path / "zz_empty.py").write_text("")
+    (tmp_path / "apart").mkdir()
+    (tmp_path / "apart/__init__.py").touch()
+    (tmp_path / "apart/zz_inside.py").write_text((Path(folder.__file__).parent / "two_steps.py").read_text())
+    (tmp_path / "apart/zz_wrong.py").write_text("import nothing_of_this_name\n")
     (tmp_path / "zz_clash.py").write_text(
         "import dataclasses\n"
         "from marin_assets import versioned\n"
-        "from marin_assets.experiments.hello_world import *\n"
+        "from marin_assets.experiments.two_steps import *\n"
         "def steps():\n"
-        "    return [Step(name='hello_world/data', fn=make_numbers, config=NumbersConfig(n=versioned(7)))]\n"
+        "    return [Step(name='two_steps/data', fn=make_numbers, config=NumbersConfig(n=versioned(7)))]\n"
     )
     monkeypatch.setattr(folder, "__path__", [*folder.__path__, str(tmp_path)])
     experiments = load_experiments()
-    assert {"hello_world", "quickstart"} <= experiments.steps.keys()
+    assert {"two_steps", "quickstart"} <= experiments.steps.keys()
     assert "nothing_of_this_name" in experiments.left_out["zz_broken"]
     assert "has no function steps()" in experiments.left_out["zz_empty"]
+    assert "nothing_of_this_name" in experiments.left_out["zz_wrong"]
+    assert len(experiments.steps["zz_inside"]) == 2, "a file in a folder"
     assert "differ in n (100 and 7)" in experiments.left_out["zz_clash"]

@@ -64,7 +64,7 @@ def test_what_a_script_prints_is_not_in_the_result(marin: Marin, tmp_path: Path)
 def test_a_reader_that_has_gone_ends_the_command_without_a_traceback() -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "marin_assets.cli", "list", "hello_world"]
+    command = [sys.executable, "-m", "marin_assets.cli", "list", "two_steps"]
     ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert (ended.returncode, ended.stderr) == (141, "")

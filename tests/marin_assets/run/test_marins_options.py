@@ -11,7 +11,7 @@ import pytest
 from marin_assets.run.marins_options import in_our_form, run_only_patterns
 from marin_assets.run.options import OptionError
 
-SCRIPT = Path(__file__).parents[3] / "marin_assets/experiments/hello_world.py"
+SCRIPT = Path(__file__).parents[3] / "marin_assets/experiments/two_steps.py"
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def test_a_script_takes_them(
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), *marins])
     runpy.run_path(str(SCRIPT), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "hello_world/data-" in printed
-    assert "hello_world/stats-" not in printed
+    assert "two_steps/data-" in printed
+    assert "two_steps/stats-" not in printed
     assert "1 to run" in printed

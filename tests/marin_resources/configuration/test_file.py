@@ -115,7 +115,7 @@ COMMANDS = {
     "a process of Dagster": [str(BIN / "dagster"), "instance", "info"],
     "the webserver": [str(BIN / "marin-webserver"), "--version"],
     "the code location": [sys.executable, "-c", "import marin_assets.definitions"],
-    "a script": [sys.executable, "-m", "marin_assets.experiments.hello_world", "--dry-run"],
+    "a script": [sys.executable, "-m", "marin_assets.experiments.two_steps", "--dry-run"],
 }
 
 

@@ -173,11 +173,11 @@ def test_a_config_class_of_another_module_counts_with_what_it_imports(tmp_path: 
 
 
 def test_a_module_and_the_same_file_started_as_a_script_have_one_source() -> None:
-    from marin_assets.experiments import hello_world
+    from marin_assets.experiments import two_steps
 
-    as_module = source("marin_assets.experiments.hello_world:make_numbers")
-    assert source(f"{hello_world.__file__}:make_numbers") == as_module
-    assert as_module["function"] == "marin_assets.experiments.hello_world:make_numbers"
+    as_module = source("marin_assets.experiments.two_steps:make_numbers")
+    assert source(f"{two_steps.__file__}:make_numbers") == as_module
+    assert as_module["function"] == "marin_assets.experiments.two_steps:make_numbers"
 
 
 def test_source_folders_of_one_checkout_belong_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

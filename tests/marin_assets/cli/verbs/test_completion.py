@@ -27,7 +27,7 @@ complete_words() {{
 complete_words marin mat
 complete_words marin cluster j
 complete_words marin list --ex
-complete_words marin list hello_world/data hello_world/s
+complete_words marin list two_steps/data two_steps/s
 complete_words marin list --script {folder}/comp
 complete_words marin partitions --state f
 """
@@ -36,14 +36,14 @@ source {script}
 complete -C "marin mat"
 complete -C "marin cluster j"
 complete -C "marin list --ex"
-complete -C "marin list hello_world/s"
+complete -C "marin list two_steps/s"
 """
 ZSH = """
 zmodload zsh/zpty
 zpty shell zsh -f -i
 zpty -w shell 'autoload -Uz compinit; compinit -u -d {folder}/dump; eval "$(<{script})"'
 zpty -w shell 'show() {{ zle -I; print -r -- "<$BUFFER>"; BUFFER=; }}; zle -N show; bindkey "^T" show'
-for words in 'marin mat' 'marin cluster j' 'marin list --ex' 'marin list hello_world/s'; do
+for words in 'marin mat' 'marin cluster j' 'marin list --ex' 'marin list two_steps/s'; do
     zpty -w -n shell "$words"$'\\t\\C-t'
     zpty -r shell seen '*<marin*>*'
     print -r -- "${{${{seen##*<}}%%>*}}"
@@ -81,7 +81,7 @@ def test_bash_completes_verbs_options_names_of_steps_and_files(shell: Shell, tmp
         "marin mat: materialize",
         "marin cluster j: jobs",
         "marin list --ex: --experiment",
-        "marin list hello_world/data hello_world/s: hello_world/stats",
+        "marin list two_steps/data two_steps/s: two_steps/stats",
         f"marin list --script {tmp_path}/comp: {tmp_path}/completion.bash",
         "marin partitions --state f: failed",
     ]
@@ -90,13 +90,13 @@ def test_bash_completes_verbs_options_names_of_steps_and_files(shell: Shell, tmp
 @pytest.mark.long
 def test_fish_completes_them_too(shell: Shell) -> None:
     words = [line.split("\t")[0] for line in shell("fish", FISH).splitlines()]
-    assert words == ["materialize", "jobs", "--experiment", "hello_world/stats"]
+    assert words == ["materialize", "jobs", "--experiment", "two_steps/stats"]
 
 
 @pytest.mark.long
 def test_zsh_completes_them_too(shell: Shell) -> None:
     words = [line.split()[-1] for line in shell("zsh", ZSH).splitlines()]
-    assert words == ["materialize", "jobs", "--experiment", "hello_world/stats"]
+    assert words == ["materialize", "jobs", "--experiment", "two_steps/stats"]
 
 
 def test_another_shell_is_one_sentence(marin: Marin) -> None:

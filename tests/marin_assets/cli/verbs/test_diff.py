@@ -59,6 +59,20 @@ def test_a_commit_is_compared_with_the_experiment_of_the_code_and_the_checkout_i
     assert (code, "has no experiment 'other'" in one_sentence(ValueError(err.strip()))) == (2, True)
 
 
+@pytest.mark.parametrize("disk_or_gcs_prefix", ["disk"], indirect=True)
+def test_an_experiment_that_was_in_a_folder_is_compared_by_its_name(
+    location: Location, commits: list[str], marin: Marin
+) -> None:
+    [folder] = map(Path, marin_assets.experiments.__path__)
+    (folder / "apart").mkdir()
+    (folder / "apart/__init__.py").touch()
+    git(folder, "mv", f"{location.name}.py", f"apart/{location.name}.py")
+    git(folder, "add", ".")
+    git(folder, "-c", "user.name=x", "-c", "user.email=x@x.org", "commit", "-qm", "x")
+    code, out, _ = marin("diff", commits[0], "HEAD", "--experiment", location.name)
+    assert (code, "    value: 7 -> 1" in out.splitlines()) == (0, True)
+
+
 def test_an_experiment_is_compared_with_its_record_below_the_prefix(location: Location, marin: Marin) -> None:
     path = write_experiment(location.name, location.graph, location.store, None)
     older = [node.step for node in location.graph if node.name == "toy/database"]

@@ -58,9 +58,9 @@ def test_two_files_of_one_name_are_told_and_the_first_is_loaded(project: Path) -
     file = project / "pyproject.toml"
     file.write_text(file.read_text().replace('experiments"]', 'experiments", "marin_assets.experiments"]'))
     (project / "my_lab/experiments/quickstart.py").write_text("def steps():\n    return []\n")
-    listed = command(project, "marin_assets.cli", "status", "first", "hello_world")
+    listed = command(project, "marin_assets.cli", "status", "first", "two_steps")
     assert "my_lab.experiments.quickstart has the same file name. Rename one of the two files." in listed.stderr
-    assert "hello_world/data" in listed.stdout
+    assert "two_steps/data" in listed.stdout
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_file_that_only_mentions_the_table_is_no_project(tmp_path: Path) -> No
     (tmp_path / "pyproject.toml").write_text("# settings would be in [tool.marin]\n[project]\nname = 'other'\n")
     (tmp_path / "below/pyproject.toml").mkdir(parents=True)
     done = command(tmp_path / "below", "marin_assets.cli", "list", "--names")
-    assert (done.returncode, done.stderr, "hello_world/data" in done.stdout) == (0, "", True)
+    assert (done.returncode, done.stderr, "two_steps/data" in done.stdout) == (0, "", True)
 
 
 def test_a_table_within_a_text_is_one_sentence(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from toy_steps import toy
 from marin_assets import Step, dynamic, mirrored, output_path_of
 from marin_assets.assets.body.request import copies_for
 from marin_assets.documents.snapshots import SnapshotError, read_unchanged_snapshot
-from marin_assets.experiments.hello_world import NumbersConfig, StatsConfig, compute_stats, make_numbers
+from marin_assets.experiments.two_steps import NumbersConfig, StatsConfig, compute_stats, make_numbers
 from marin_assets.plan.plan import Action, plan
 from marin_assets.plan.prepare import prepare_plan, with_sites
 from marin_assets.plan.record_facts.adopted_inputs import adopted_inputs, facts_of_adopted, made_from

@@ -71,7 +71,7 @@ def test_a_limit_spreads_over_the_modules() -> None:
 
 
 def test_the_questions_of_the_recipe_are_held_out(everything: tuple[Path, dict[str, int]]) -> None:
-    recipe = importlib.import_module("marin_assets.experiments.chat")
+    recipe = importlib.import_module("marin_assets.experiments.recipes.chat")
     rows = rows_of(everything[0], "chats").items()
     held_out = {row["messages"][0]["content"] for name, row in rows if position(name) < 0.1 * POSITIONS}
     assert held_out >= set(recipe.QUESTIONS)

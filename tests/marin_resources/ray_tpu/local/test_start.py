@@ -91,7 +91,7 @@ import os, sys
 from ray._private import services
 services.{daemon} = {program!r}
 sys.argv[1:] = []
-from marin_assets.experiments.hello_world import steps
+from marin_assets.experiments.two_steps import steps
 from marin_assets import executor_main
 executor_main(steps())
 """
@@ -135,7 +135,7 @@ def test_a_daemon_that_ends_at_the_start_is_one_sentence_at_once(
     assert run.returncode == 1
     last = printed.splitlines()[-1]
     assert last == (
-        f"Step 'hello_world/data': Ray did not start on this machine: {how}. Correct that and run again; complete "
+        f"Step 'two_steps/data': Ray did not start on this machine: {how}. Correct that and run again; complete "
         "outputs are reused."
     )
     assert "Traceback" not in printed
@@ -189,7 +189,7 @@ def test_a_ray_that_is_absent_or_broken_is_one_sentence(body: str, why: str, tmp
     (tmp_path / "ray/__init__.py").write_text(body)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     env |= {"MARIN_PREFIX": str(tmp_path / "outputs"), "DAGSTER_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-m", "marin_assets.experiments.hello_world"]
+    command = [sys.executable, "-m", "marin_assets.experiments.two_steps"]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     last = ended.stderr.splitlines()[-1]

@@ -1,8 +1,8 @@
 """Recipe: an ablation over four mixtures of the same two sets, compared on the held-out side of each.
 
-python -m marin_assets.experiments.mixture_ablation            nano models on Python's documentation
-python -m marin_assets.experiments.mixture_ablation --dry-run
-python -m marin_assets.experiments.mixture_ablation --scale 300m --tpu v5p-8 --prose gs://… --listings gs://…
+python -m marin_assets.experiments.recipes.mixture_ablation            nano models on Python's documentation
+python -m marin_assets.experiments.recipes.mixture_ablation --dry-run
+python -m marin_assets.experiments.recipes.mixture_ablation --scale 300m --tpu v5p-8 --prose gs://… --listings gs://…
 """
 
 from __future__ import annotations

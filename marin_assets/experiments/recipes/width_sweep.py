@@ -1,8 +1,8 @@
 """Recipe: a sweep over learning rate and width, its plot, and the best of the models.
 
-python -m marin_assets.experiments.width_sweep            nano models on Python's documentation
-python -m marin_assets.experiments.width_sweep --dry-run
-python -m marin_assets.experiments.width_sweep --scale 150m --tpu v5p-8 --documents gs://…/*.jsonl.zst
+python -m marin_assets.experiments.recipes.width_sweep            nano models on Python's documentation
+python -m marin_assets.experiments.recipes.width_sweep --dry-run
+python -m marin_assets.experiments.recipes.width_sweep --scale 150m --tpu v5p-8 --documents gs://…/*.jsonl.zst
 """
 
 from __future__ import annotations

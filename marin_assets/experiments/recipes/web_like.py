@@ -1,8 +1,8 @@
 """Recipe: pages of a web crawl to tokens, as FineWeb has them: main content, filters, near-duplicates, tokens.
 
-python -m marin_assets.experiments.web_like            a crawl of Python's documentation; a minute on two cores
-python -m marin_assets.experiments.web_like --dry-run
-python -m marin_assets.experiments.web_like --crawl https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-22/warc.paths.gz
+python -m marin_assets.experiments.recipes.web_like            a crawl of Python's documentation; a minute on two cores
+python -m marin_assets.experiments.recipes.web_like --dry-run
+python -m marin_assets.experiments.recipes.web_like --crawl https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-22/warc.paths.gz
 
 `--crawl` is a WARC file, a folder of them in any store, or a list of paths. CRAWL has the same in this file.
 """

@@ -1,8 +1,8 @@
 """Recipe: pretrain -> anneal -> SFT -> DPO, and a report in which each of the models answers the same questions.
 
-python -m marin_assets.experiments.chat            a nano model on Python's documentation; minutes on two cores
-python -m marin_assets.experiments.chat --dry-run
-python -m marin_assets.experiments.chat --scale 1.4b --tpu v5p-32 --documents gs://…/*.jsonl.zst \\
+python -m marin_assets.experiments.recipes.chat            a nano model on Python's documentation; minutes on two cores
+python -m marin_assets.experiments.recipes.chat --dry-run
+python -m marin_assets.experiments.recipes.chat --scale 1.4b --tpu v5p-32 --documents gs://…/*.jsonl.zst \\
     --prose gs://…/*.jsonl.zst --chats gs://…/*.jsonl --preferences gs://…/*.jsonl
 
 At a scale above nano the data are yours: documents to pretrain on, the better ones among them to anneal on, chats and

@@ -1,6 +1,6 @@
 """Two steps: write numbers, compute their statistics. Marin's first tutorial, with `n` in the version.
 
-python -m marin_assets.experiments.hello_world
+python -m marin_assets.experiments.two_steps
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def compute_stats(config: StatsConfig) -> dict[str, int]:
 
 
 def steps() -> list[Step]:
-    data = Step(name="hello_world/data", fn=make_numbers, config=NumbersConfig())
-    stats = Step(name="hello_world/stats", fn=compute_stats, config=StatsConfig(input_path=output_path_of(data)))
+    data = Step(name="two_steps/data", fn=make_numbers, config=NumbersConfig())
+    stats = Step(name="two_steps/stats", fn=compute_stats, config=StatsConfig(input_path=output_path_of(data)))
     return [data, stats]
 
 

@@ -1,8 +1,8 @@
 """Text that arrives in deliveries: each becomes documents and tokens of its own; a nano Llama on a snapshot of them.
 
-python -m marin_assets.experiments.deliveries --example    three deliveries of Python's help; two of them to a model
-python -m marin_assets.experiments.deliveries --partition 2026-03
-python -m marin_assets.experiments.deliveries --dry-run
+python -m marin_assets.experiments.text_deliveries --example    three deliveries of Python's help; two to a model
+python -m marin_assets.experiments.text_deliveries --partition 2026-03
+python -m marin_assets.experiments.text_deliveries --dry-run
 
 A delivery is a folder `<prefix>/inbox/help/<name>/` of `*.jsonl.gz`, with a file `_SUCCESS` that is written last. The
 sensor `new_deliveries` finds it, and the schedule `nightly_backfill` computes what is missing: both are in
@@ -36,10 +36,10 @@ VALIDATION = 0.1
 def steps() -> list[Step]:
     """Return the steps of each delivery, and those of each snapshot."""
     raw = default_download(
-        "deliveries", this_partition(form=f"{{prefix}}/{INBOX}/{{partition}}/*.jsonl.gz"), partitions=DELIVERIES
+        "text_deliveries", this_partition(form=f"{{prefix}}/{INBOX}/{{partition}}/*.jsonl.gz"), partitions=DELIVERIES
     )
     documents = Step(
-        name="documents/deliveries",
+        name="documents/text_deliveries",
         fn=ingest,
         config=IngestConfig(
             input_path=output_path_of(raw),
@@ -54,15 +54,15 @@ def steps() -> list[Step]:
     )
     # one for all: that of a named delivery, so that the next one changes no version
     tokenizer = default_tokenizer(
-        "deliveries",
+        "text_deliveries",
         output_path_of(documents, partition=EXAMPLES[0]),
         vocab_size=1024,
         validation_fraction=VALIDATION,
     )
-    tokens = default_tokenize("deliveries", documents, tokenizer, validation_fraction=VALIDATION)
-    snapshot = default_snapshot("deliveries", of=tokens, partitions=SNAPSHOTS)
+    tokens = default_tokenize("text_deliveries", documents, tokenizer, validation_fraction=VALIDATION)
+    snapshot = default_snapshot("text_deliveries", of=tokens, partitions=SNAPSHOTS)
     model = default_train(
-        "deliveries",
+        "text_deliveries",
         snapshot,
         LlamaSpec(),
         TrainLmConfig(components={}, tokenizer_path=output_path_of(tokenizer), num_train_steps=versioned(60)),

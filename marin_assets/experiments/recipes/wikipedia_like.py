@@ -1,8 +1,8 @@
 """Recipe: an HTML dump of Wikipedia to tokens: articles in their newest version, content alone, infoboxes as tables.
 
-python -m marin_assets.experiments.wikipedia_like            a dump of Python's documentation; a minute on two cores
-python -m marin_assets.experiments.wikipedia_like --dry-run
-python -m marin_assets.experiments.wikipedia_like --dump gs://bucket/enwiki-NS0-20240520-ENTERPRISE-HTML.json.tar.gz
+python -m marin_assets.experiments.recipes.wikipedia_like            a dump of Python's documentation; a minute
+python -m marin_assets.experiments.recipes.wikipedia_like --dry-run
+python -m marin_assets.experiments.recipes.wikipedia_like --dump gs://bucket/enwiki-NS0-….json.tar.gz
 
 `--dump` is a dump, a folder of them in any store, an address, or a list of paths. DUMP has the same in this file.
 """
