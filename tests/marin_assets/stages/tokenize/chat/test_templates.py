@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from sum_chats import chat_of
 
-from marin_assets.stages.tokenize.chat.messages import NotAChat
+from marin_assets.documents.chats.not_a_chat import NotAChat
 from marin_assets.stages.tokenize.chat.templates import TEMPLATES, ChatTemplate, TemplateError, named_template
 from marin_assets.step.values import VersionedValue
 
