@@ -14,6 +14,8 @@ from typing import Any
 from marin_assets.documents.chats.not_a_chat import EMPTY, NotAChat
 
 Tools = list[dict[str, Any]]
+MOST_LEVELS = 64
+"""Limit of the nesting of a value. Python's own depends on who calls, so it would differ from machine to machine."""
 
 
 def calls_of(turn: Mapping[str, Any], *, is_answer: bool) -> list[dict[str, Any]]:
@@ -79,9 +81,12 @@ def _definition(tool: Any) -> dict[str, Any]:
 
 def _json(text: str, reason: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise NotAChat(reason) from error
+    if not is_shallow(value):
+        raise NotAChat(reason)
+    return value
 
 
 def _refuse(constant: str) -> None:
@@ -90,10 +95,21 @@ def _refuse(constant: str) -> None:
 
 def _plain(value: Any, reason: str) -> Any:
     """The value as JSON, without null values of objects. Raises NotAChat for one without a form in JSON."""
+    if not is_shallow(value):
+        raise NotAChat(reason)
     try:
         return json.loads(json.dumps(value, allow_nan=False), object_pairs_hook=_without_nulls)
     except (ValueError, TypeError, RecursionError) as error:
         raise NotAChat(reason) from error
+
+
+def is_shallow(value: Any, levels: int = MOST_LEVELS) -> bool:
+    """Whether objects and lists are nested at most so many levels deep."""
+    if isinstance(value, Mapping):
+        return levels > 0 and all(is_shallow(item, levels - 1) for item in value.values())
+    if isinstance(value, list | tuple):
+        return levels > 0 and all(is_shallow(item, levels - 1) for item in value)
+    return True
 
 
 def _without_nulls(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from marin_assets.documents import BadRow
 from marin_assets.documents.chats.adapters import Adapter
 from marin_assets.documents.chats.messages import TOOL, Messages, messages_of
 from marin_assets.documents.chats.not_a_chat import EMPTY, NotAChat
-from marin_assets.documents.chats.tools import Tools, tools_of
+from marin_assets.documents.chats.tools import Tools, is_shallow, tools_of
 from marin_assets.stages.transform.conversations.fields import ALL, ConversationError, RowFields, function_of
 from marin_assets.stages.transform.conversations.structure import Replacer, structured
 from marin_assets.stages.transform.ingest import given_id, json_value
@@ -75,12 +75,14 @@ class RowReader:
             read = {self._config.id_column, self._config.tools_column, self._config.system_column}
             read.update(self._adapter.keys, self._adapter.turns)
             names = tuple(name for name in row if name not in read)
+        if not all(is_shallow(row[name]) for name in names if name in row):
+            raise NotAChat("bad_metadata")
         try:
             metadata = {name: json_value(row[name]) for name in names if name in row}
             json.dumps(metadata, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise NotAChat("invalid_unicode") from error
-        except (TypeError, RecursionError) as error:
+        except TypeError as error:
             raise NotAChat("bad_metadata") from error
         return metadata
 

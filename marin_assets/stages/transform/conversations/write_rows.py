@@ -116,7 +116,12 @@ def _require_enough(config: Any, files: DocumentFiles, counts: Counts) -> None:
             f"max_damaged_fraction {config.max_damaged_fraction:g}. Download the files again, or raise it."
         )
     rejected = counts["rejected"] - counts[f"rejected_{DUPLICATE}"] - damaged
-    if rejected > config.max_rejected_fraction * records or not counts[config.kept_name]:
+    if not counts[config.kept_name]:
+        raise ConversationError(
+            f"The {records:,} rows of {path!r} have no {config.kept_name} ({_reasons(counts)}){_columns_note(files)}. "
+            f"Check the adapter {config.adapter!r} and the reasons."
+        )
+    if rejected > config.max_rejected_fraction * records:
         raise ConversationError(
             f"{rejected:,} of the {records:,} rows of {path!r} are no {config.kept_name} ({_reasons(counts)}), more "
             f"than max_rejected_fraction {config.max_rejected_fraction:g}{_columns_note(files)}. Check the adapter "

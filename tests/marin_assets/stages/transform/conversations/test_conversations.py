@@ -257,7 +257,11 @@ def test_a_value_of_another_type_is_a_sentence() -> None:
         ([], r"have no rows\. Correct rows_path"),
         (
             [{"text": "x"}] * 3,
-            r"3 of the 3 rows of .* are no conversations \(3 no_messages\).*the columns 'text'\. Check",
+            r"The 3 rows of .* have no conversations \(3 no_messages\).*the columns 'text'\. Check",
+        ),
+        (
+            [{"messages": CHAT}, *[{"text": "x"}] * 2],
+            r"2 of the 3 rows of .* are no conversations \(2 no_messages\), more",
         ),
         ([{"messages": CHAT}, "{"] * 3, r"3 of the 6 lines of .* are no rows \(3 invalid_json\), more than"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,14 @@ from marin_assets.stages.transform.conversations.conversations import Conversati
 CHAT = chat_of("1 + 1?", "2")
 USER, ASSISTANT = ({"role": role, "content": role} for role in ("user", "assistant"))
 SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+def nested(levels: int) -> Any:
+    """An object of so many levels."""
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
 
 
 def calling(**call: Any) -> dict[str, Any]:
@@ -49,6 +58,9 @@ def calling(**call: Any) -> dict[str, Any]:
         (calling(tool_calls="f()"), "bad_tool_call"),
         (calling(function_call={"name": "f", "arguments": '{"x": NaN}'}), "bad_tool_call"),
         ({"messages": [{**USER, "tool_calls": [{"name": "f"}]}, ASSISTANT]}, "bad_tool_call"),
+        (calling(function_call={"name": "f", "arguments": nested(65)}), "bad_tool_call"),
+        (calling(function_call={"name": "f", "arguments": json.dumps(nested(65))}), "bad_tool_call"),
+        ({"messages": CHAT, "note": nested(65)}, "bad_metadata"),
         ({"messages": CHAT, "tools": "{"}, "bad_tools"),
         ({"messages": CHAT, "tools": [{"parameters": {}}]}, "bad_tools"),
         ({"messages": CHAT, "tools": 7}, "bad_tools"),
@@ -59,7 +71,9 @@ def calling(**call: Any) -> dict[str, Any]:
     ],
 )
 def test_a_row_that_is_no_conversation_has_a_reason(row: Any, reason: str, tmp_path: Path) -> None:
-    result, documents = converted(ConversationsConfig, tmp_path, [row, {"messages": CHAT}], **LENIENT)
+    result, documents = converted(
+        ConversationsConfig, tmp_path, [row, {"messages": CHAT}], metadata_columns=("note",), **LENIENT
+    )
     assert reasons(result) == {reason: 1}
     assert [document["messages"] for document in documents] == [CHAT]
     assert (result["records"], result["conversations"], result["rejected"]) == (2, 1, 1)
