@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from marin_assets.defaults.conversations import default_conversations
 from marin_assets.defaults.data import default_download, default_tokenize, default_tokenize_chats
 from marin_assets.defaults.hub import default_download_hf
 from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
@@ -193,6 +194,10 @@ class Chats(Dataset):
 
     adapter: str = "openai"
     """The shape of its rows: see docs/reference/chats.md."""
+
+    def conversations(self, **fields: Any) -> Step:
+        """Return the step "conversations/<name>", as `default_conversations` makes it: equal ones once, in order."""
+        return default_conversations(self, **fields)
 
     def tokenized(
         self,

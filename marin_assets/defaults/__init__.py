@@ -1,7 +1,7 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
-and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
-default_text_files, default_warc, default_wet, default_captures, default_wikipedia, default_generation,
-default_datashop, default_upload.
+and default_conversations -> default_tokenize_chats -> default_sft, default_preferences -> default_tokenize_preferences
+-> default_dpo, grid -> default_comparison; default_threads, default_text_files, default_warc, default_wet,
+default_captures, default_wikipedia, default_generation, default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
 from marin_assets.defaults.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.data import (
     default_download,
@@ -49,6 +50,7 @@ __all__ = [
     "default_captures",
     "default_checkpoint_evals",
     "default_comparison",
+    "default_conversations",
     "default_datashop",
     "default_docstring_chats",
     "default_download",
@@ -58,11 +60,13 @@ __all__ = [
     "default_generation",
     "default_model_comparison",
     "default_perplexity",
+    "default_preferences",
     "default_python_text",
     "default_report",
     "default_sft",
     "default_snapshot",
     "default_text_files",
+    "default_threads",
     "default_tokenize",
     "default_tokenize_chats",
     "default_tokenize_preferences",

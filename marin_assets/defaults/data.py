@@ -138,7 +138,7 @@ def default_tokenize(
                 documents_path=output_path_of(documents), count=versioned(unwrap_versioned_value(sample_count))
             ),
             resumable=True,
-            partitions=_partitions_of(documents),
+            partitions=partitions_of(documents),
         )
     config = TokenizeConfig(documents_path=output_path_of(documents), tokenizer_path=tokenizer_path)
     return _tokenized(name, tokenize, config, documents, validation_fraction, expectations)
@@ -257,11 +257,12 @@ def _tokenized(
         extras=("curate", "train"),
         resumable=True,
         expectations=expectations,
-        partitions=_partitions_of(dataset),
+        partitions=partitions_of(dataset),
     )
 
 
-def _partitions_of(step: Step | InputName) -> Partitions | None:
+def partitions_of(step: Step | InputName) -> Partitions | None:
+    """Return the partitions of a step that reads this one key by key."""
     of = step.step if isinstance(step, InputName) else step
     read_whole = isinstance(step, InputName) and step.key is not None
     return None if of is None or read_whole else of.partitions

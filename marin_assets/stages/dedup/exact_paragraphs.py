@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from marin_assets.documents import Document, read_documents
 from marin_assets.documents.attributes import Decision, write_decisions
-from marin_assets.stages.dedup.exact.copies import Copies, decide_copies
-from marin_assets.stages.dedup.exact.hashes import (
+from marin_assets.documents.equal.copies import Copies, decide_copies
+from marin_assets.documents.equal.hashes import (
     Batch,
     DuplicatesError,
     digest_of,

@@ -24,7 +24,8 @@ from marin_assets.datasets import (
     nemotron_cc,
 )
 from marin_assets.datasets.dataset import COMMIT
-from marin_assets.documents import Document, write_documents
+from marin_assets.defaults import default_conversations
+from marin_assets.documents import Document, read_rows, write_documents
 from marin_assets.documents.shards import list_shards, read_documents
 from marin_assets.stages.download.hub.listing import matcher
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
@@ -108,6 +109,26 @@ def test_the_rows_of_a_set_of_chats_are_learnt(
     assert result["loss_tokens"] > 0
     assert result["unread_source"] == ROWS  # and nothing else is left unread
     assert [key for key in result if key.startswith("unread_")] == ["unread_source"]
+
+
+@pytest.mark.parametrize("dataset", CHATS, ids=name)
+def test_the_rows_of_a_set_of_chats_become_conversations(dataset: Chats, hub: DatasetHub, tmp_path: Path) -> None:
+    served = serve(dataset, hub)
+    assert isinstance(served, Chats)
+    gate(served, hub)
+    path, results = compute(default_conversations(served, metadata_columns=("source",)), tmp_path)
+    result = results[f"conversations/{dataset.name}"]
+    assert (result["records"], result["conversations"], result["rejected"]) == (ROWS, ROWS, 0)
+    assert not [key for key in result if key.startswith("unread_")]
+    documents = [row for shard in list_shards(path) for _, row in read_rows(shard)]
+    assert [document["messages"] for document in documents] == [
+        [
+            {"role": "user", "content": f"What is the sum of {number} and {number}?"},
+            {"role": "assistant", "content": f"It is {2 * number}."},
+        ]
+        for number in range(ROWS)
+    ]
+    assert {(document["source"], document["metadata"]["source"]) for document in documents} == {(dataset.name, "made")}
 
 
 def gate(dataset: Any, hub: DatasetHub) -> None:

@@ -30,7 +30,7 @@ NO_SENTENCES = {
     "marin_assets.stages.download.wiki.dump_lines.CutError": PHRASE,
     "marin_assets.stages.evaluate.models.prepared._Built": CONTROL_FLOW,
     "marin_assets.stages.filter.words.spacy_chunks.TooManyAffixes": CONTROL_FLOW,
-    "marin_assets.stages.tokenize.chat.messages.NotAChat": "its text is the name by which the row is counted",
+    "marin_assets.documents.chats.not_a_chat.NotAChat": "its text is the name by which the row is counted",
     "marin_resources.host.http_request.OtherOriginError": "its text is the origin alone",
     "marin_resources.host.http_request.TooSlowError": PHRASE,
     "marin_resources.ray_tpu.backend.SubmissionLeftError": PHRASE,

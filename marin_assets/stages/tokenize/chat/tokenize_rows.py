@@ -16,13 +16,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
+from marin_assets.documents.chats.adapters import Adapter, adapter_of
+from marin_assets.documents.chats.forms import FORMS
+from marin_assets.documents.chats.messages import TRAINED, TRAINED_WITH_TOOLS, Messages, Rules
+from marin_assets.documents.chats.not_a_chat import NotAChat
+from marin_assets.documents.chats.preferences import PAIR_FORMS, pair_adapter_of
+from marin_assets.documents.chats.tools import Tools, tools_of
+from marin_assets.documents.chats.unread import count_unread
 from marin_assets.documents.position import POSITIONS, SPLITS, TRAIN, VALIDATION, check_fraction, position
 from marin_assets.documents.token_cache import LEDGER
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, write_rows, write_split
-from marin_assets.stages.tokenize.chat.adapters import ADAPTERS, Adapter
-from marin_assets.stages.tokenize.chat.encoder import ChatEncoder, Encoded
-from marin_assets.stages.tokenize.chat.messages import Messages, NotAChat
-from marin_assets.stages.tokenize.chat.preferences import PREFERENCE_ADAPTERS
+from marin_assets.stages.tokenize.chat.encoder import Chat, ChatEncoder, Encoded
 from marin_assets.stages.tokenize.chat.window import CacheRow, chat_row, preference_row
 from marin_assets.stages.tokenize.tokenize import TokenizeError
 from marin_resources.ray_tpu.shards.file_shards import folder_state
@@ -36,8 +40,8 @@ if TYPE_CHECKING:
 
 BATCH = 512
 """Rows that are encoded together."""
-UNREAD_NAMES, UNREAD_CHARACTERS = 20, 60
-"""Keys of rows that a shard counts by name, and the longest name."""
+TOOLS = "tools"
+"""The key of a row's definitions of tools."""
 CHECKED_FIRST, CHECKED_EVERY = 8, 200
 """The first 8 rows and one in 200 of each shard and split are read back and compared."""
 
@@ -46,7 +50,9 @@ CHECKED_FIRST, CHECKED_EVERY = 8, 200
 class Kind:
     """A kind of rows: one chat each, or a pair of chats."""
 
-    adapters: Mapping[str, Adapter[Any]]
+    forms: Mapping[str, Any]
+    """The shapes of rows, by the names of their adapters."""
+    adapter_of: Callable[[Any, Rules], Adapter[Any]]
     chats: Callable[[Any], tuple[Messages, ...]]
     """The chats of what an adapter returns."""
     row: Callable[..., CacheRow]
@@ -55,9 +61,16 @@ class Kind:
 
 
 KINDS_OF_ROWS = {
-    "chat": Kind(adapters=ADAPTERS, chats=lambda chat: (chat,), row=chat_row, fields=("input_ids", "assistant_masks")),
+    "chat": Kind(
+        forms=FORMS,
+        adapter_of=adapter_of,
+        chats=lambda chat: (chat,),
+        row=chat_row,
+        fields=("input_ids", "assistant_masks"),
+    ),
     "preference": Kind(
-        adapters=PREFERENCE_ADAPTERS,
+        forms=PAIR_FORMS,
+        adapter_of=pair_adapter_of,
         chats=tuple,
         row=preference_row,
         fields=("chosen_assistant_masks", "chosen_input_ids", "rejected_assistant_masks", "rejected_input_ids"),
@@ -146,12 +159,13 @@ def tokenize_shard(shard: RowShard) -> dict[str, int]:
     """Tokenize one shard into a shard of each split's cache, and read a sample back."""
     file, folder = shard.inputs
     encoder, kind = ChatEncoder(folder.path, shard.chat_template), KINDS_OF_ROWS[shard.kind]
+    adapter = kind.adapter_of(kind.forms[shard.adapter], TRAINED_WITH_TOOLS if encoder.renders_tools else TRAINED)
     sides = {split: _Side(kind.fields) for split in (SPLITS if shard.validation_fraction else (TRAIN,))}
     counts = Counter(rows=0, kept=0, loss_tokens=0, cut=0, cut_tokens=0)
     rows = read_rows(file.path)
     while batch := list(islice(rows, BATCH)):
         counts["rows"] += len(batch)
-        for name, chats, unread, encoded in _encoded(batch, kind.adapters[shard.adapter], kind, encoder, counts):
+        for name, chats, unread, encoded in _encoded(batch, adapter, kind, encoder, counts):
             try:
                 row = kind.row(*encoded, shard.max_seq_len)
             except NotAChat as reason:
@@ -160,7 +174,7 @@ def tokenize_shard(shard: RowShard) -> dict[str, int]:
             side = sides[_split_of(name, shard.validation_fraction)]
             side.add(name, row, chats)
             counts.update(kept=1, loss_tokens=row.loss_tokens, cut=int(row.cut_tokens > 0), cut_tokens=row.cut_tokens)
-            _count_unread(counts, unread)
+            count_unread(counts, unread)
     for split, side in sides.items():
         path = join(shard.cache_path, split, shard.name)
         write_rows(path, side.arrays(), side.names, _metadata(encoder, shard.kind, shard.max_seq_len))
@@ -170,15 +184,17 @@ def tokenize_shard(shard: RowShard) -> dict[str, int]:
 
 def _encoded(
     batch: list[tuple[int, Any]], adapter: Adapter[Any], kind: Kind, encoder: ChatEncoder, counts: Counter[str]
-) -> Iterator[tuple[str, tuple[Messages, ...], set[str], list[Encoded]]]:
+) -> Iterator[tuple[str, tuple[Chat, ...], set[str], list[Encoded]]]:
     """Yield name, chats, unread keys and tokens of each row that is one; count the others."""
-    read: list[tuple[str, tuple[Messages, ...], set[str]]] = []
+    read: list[tuple[str, tuple[Chat, ...], set[str]]] = []
     for _, row in batch:
         try:
             if isinstance(row, BadRow):
                 raise NotAChat(row.reason)
-            chats = kind.chats(adapter.read(row))
-            read.append((_name_of(row, chats), chats, adapter.unread(row)))
+            sides = kind.chats(adapter.read(row))
+            tools: Tools = tools_of(row.get(TOOLS)) if encoder.renders_tools else []
+            unread = adapter.unread(row) - ({TOOLS} if encoder.renders_tools else set())
+            read.append((_name_of(row, sides), tuple(Chat(messages, tools) for messages in sides), unread))
         except NotAChat as reason:
             counts[f"rejected_{reason.reason}"] += 1
     results = iter(encoder.encode([chat for _, chats, _ in read for chat in chats]))
@@ -189,17 +205,6 @@ def _encoded(
             counts[f"rejected_{refused.reason}"] += 1
         else:
             yield name, chats, unread, [result for result in encoded if isinstance(result, Encoded)]
-
-
-def _count_unread(counts: Counter[str], unread: set[str]) -> None:
-    """Count the row by each key that is not read. The data name the keys, so all but the first share one name."""
-    named, names = {name for name in counts if name.startswith("unread_")}, set()
-    for name in sorted(f"unread_{key}" for key in unread):
-        if name not in named and (len(named) >= UNREAD_NAMES or len(name) > UNREAD_CHARACTERS):
-            name = "unread_others"
-        named.add(name)
-        names.add(name)
-    counts.update(names)
 
 
 def _name_of(row: Mapping[str, Any], chats: tuple[Messages, ...]) -> str:
@@ -223,9 +228,9 @@ class _Side:
     fields: tuple[str, ...]
     names: Names = field(default_factory=Names)
     values: dict[str, list[np.ndarray]] = field(default_factory=dict)
-    sample: dict[int, tuple[Messages, ...]] = field(default_factory=dict)
+    sample: dict[int, tuple[Chat, ...]] = field(default_factory=dict)
 
-    def add(self, name: str, row: CacheRow, chats: tuple[Messages, ...]) -> None:
+    def add(self, name: str, row: CacheRow, chats: tuple[Chat, ...]) -> None:
         import numpy as np  # 0.1 s to import
 
         index = len(self.names.ids)
@@ -266,9 +271,9 @@ def _metadata(encoder: ChatEncoder, kind: str, max_seq_len: int) -> dict[str, An
 def check_rows(kind: str, config: Any) -> None:
     """Raise SplitError or TokenizeError for a config that no rows could be tokenized with. No file is read."""
     check_fraction(config.validation_fraction)
-    adapters = KINDS_OF_ROWS[kind].adapters
-    if config.adapter not in adapters:
-        raise TokenizeError(f"adapter is {config.adapter!r}, {expected_one_of(config.adapter, adapters)}")
+    forms = KINDS_OF_ROWS[kind].forms
+    if config.adapter not in forms:
+        raise TokenizeError(f"adapter is {config.adapter!r}, {expected_one_of(config.adapter, forms)}")
     if isinstance(config.max_seq_len, bool) or not isinstance(config.max_seq_len, int) or config.max_seq_len < 2:
         raise TokenizeError(
             f"max_seq_len is {config.max_seq_len!r}, expected a number of tokens of at least 2: that of the model."

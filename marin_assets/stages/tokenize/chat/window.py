@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from marin_assets.documents.chats.not_a_chat import NotAChat
 from marin_assets.stages.tokenize.chat.encoder import Encoded
-from marin_assets.stages.tokenize.chat.messages import NotAChat
 
 IDS, MASKS = "input_ids", "assistant_masks"
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
 from marin_assets.documents.attributes import Decision, read_attributes
-from marin_assets.stages.dedup.exact import copies as exact_copies
-from marin_assets.stages.dedup.exact import groups as exact_groups
-from marin_assets.stages.dedup.exact import records as exact_records
+from marin_assets.documents.equal import copies as exact_copies
+from marin_assets.documents.equal import groups as exact_groups
+from marin_assets.documents.equal import records as exact_records
 from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.shard_error import ShardError
@@ -116,7 +116,7 @@ def test_one_text_that_is_half_of_the_corpus_needs_no_more_memory_than_its_range
     shards = [[(str(i % 3 or i), "") for i in range(s, 500, 3)] for s in range(3)]
     write(tmp_path, shards)
     monkeypatch.setattr(exact_groups, "RANGE_RECORDS", 16)
-    monkeypatch.setattr("marin_assets.stages.dedup.exact.hashes.RUN_RECORDS", 10)
+    monkeypatch.setattr("marin_assets.documents.equal.hashes.RUN_RECORDS", 10)
     monkeypatch.setattr(exact_records, "RUN_RECORDS", 10)
     _, decided = run(tmp_path)
     assert decided == expected(shards, "none", ())
@@ -183,7 +183,7 @@ def test_truncated_records_are_an_error(tmp_path: Path, monkeypatch: pytest.Monk
         Path(path).write_bytes(Path(path).read_bytes()[:-1])
         return count
 
-    monkeypatch.setattr("marin_assets.stages.dedup.exact.hashes.write_records", cut)
+    monkeypatch.setattr("marin_assets.documents.equal.hashes.write_records", cut)
     with pytest.raises(ShardError, match=r"000000\.bin' is not a complete record file: it ends in"):
         run(tmp_path)
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from marin_assets.documents import read_rows
+from marin_assets.documents.chats.adapters import ADAPTERS
+from marin_assets.documents.chats.preferences import PREFERENCE_ADAPTERS
 from marin_assets.documents.position import POSITIONS, position
 from marin_assets.stages.download.docstring_chats import (
     Described,
@@ -19,8 +21,6 @@ from marin_assets.stages.download.docstring_chats import (
     is_an_answer,
 )
 from marin_assets.stages.download.pydoc import PythonVersionError
-from marin_assets.stages.tokenize.chat.adapters import ADAPTERS
-from marin_assets.stages.tokenize.chat.preferences import PREFERENCE_ADAPTERS
 from marin_assets.step.values import unwrap_versioned_value, versioned
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from marin_assets.stages.tokenize.chat.adapters import ADAPTERS, PAIRS
-from marin_assets.stages.tokenize.chat.messages import NotAChat
+from marin_assets.documents.chats.adapters import ADAPTERS
+from marin_assets.documents.chats.forms import PAIRS
+from marin_assets.documents.chats.not_a_chat import NotAChat
 
 CHAT = [{"role": "user", "content": "Two and two?"}, {"role": "assistant", "content": "Four."}]
 QUESTION = {"question": "Two and two?"}

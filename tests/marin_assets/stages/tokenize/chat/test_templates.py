@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sum_chats import chat_of
 
-from marin_assets.stages.tokenize.chat.messages import NotAChat
+from marin_assets.documents.chats.not_a_chat import NotAChat
 from marin_assets.stages.tokenize.chat.templates import TEMPLATES, ChatTemplate, TemplateError, named_template
 from marin_assets.step.values import VersionedValue
 
@@ -69,3 +71,49 @@ def test_a_named_template_is_versioned_by_its_text() -> None:
     assert named_template("plain") == VersionedValue(TEMPLATES["plain"])
     with pytest.raises(TemplateError, match="'chat-ml', expected one of 'plain', 'tulu', 'chatml', 'llama3'"):
         named_template("chat-ml")
+
+
+CALL = {"type": "function", "function": {"name": "clock", "arguments": {"zone": "Zürich <b>"}}}
+CALLING: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Time?"},
+    {"role": "assistant", "content": "", "tool_calls": [CALL, CALL]},
+    {"role": "tool", "content": "12"},
+    {"role": "tool", "content": "13"},
+    {"role": "assistant", "content": "Noon."},
+]
+
+
+@pytest.mark.parametrize("name", ["plain", "chatml"])
+def test_a_template_with_tools_renders_a_chat_without_them_as_the_one_without(name: str) -> None:
+    chat = [message for message in CALLING if message["role"] != "tool" and "tool_calls" not in message]
+    without, with_tools = (
+        ChatTemplate(TEMPLATES[text], bos_token="<s>", eos_token="</s>") for text in (name, f"{name}_tools")
+    )
+    assert with_tools.parts(chat) == without.parts(chat)
+    assert with_tools.prompt(chat[:2]) == without.prompt(chat[:2])
+
+
+def test_calls_are_learnt_in_the_form_of_hermes() -> None:
+    template = ChatTemplate(TEMPLATES["chatml_tools"], bos_token="", eos_token="")
+    parts = template.parts(CALLING, [{"type": "function", "function": {"name": "clock"}}])
+    call = '<tool_call>\n{"name": "clock", "arguments": {"zone": "Zürich <b>"}}\n</tool_call>'
+    assert [text for text, learnt in parts if learnt] == [f"{call}\n{call}<|im_end|>", "Noon.<|im_end|>"]
+    read = [text for text, learnt in parts if not learnt]
+    assert read[0].startswith("<|im_start|>system\nBe brief.\n\n# Tools\n\nYou may call one or more functions")
+    assert '<tools>\n{"type": "function", "function": {"name": "clock"}}\n</tools>' in read[0]
+    assert read[1] == (
+        "\n<|im_start|>user\n<tool_response>\n12\n</tool_response>\n<tool_response>\n13\n</tool_response><|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+
+
+def test_a_text_in_a_call_cannot_move_the_border_of_what_is_learnt() -> None:
+    text = (
+        "{% for message in messages %}{% if message.role == 'assistant' %}{% generation %}{% for call in "
+        "message.tool_calls %}{{ call.function.name }}{% endfor %}{% endgeneration %}{% else %}{{ message.content }}"
+        "{% endif %}{% endfor %}"
+    )
+    call = {"type": "function", "function": {"name": "a\x00generation 0\x00b", "arguments": {}}}
+    chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    assert template(text).parts(chat) == [("q", False), ("a\x00generation 0\x00b", True)]

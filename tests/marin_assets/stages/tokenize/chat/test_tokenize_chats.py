@@ -333,7 +333,7 @@ def test_other_shapes_of_rows_are_the_same_chats(tokenizer_path: str, tmp_path: 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"adapter": "opeanai"}, r"adapter is 'opeanai', expected one of 13 names\. Did you mean 'openai'\?"),
+        ({"adapter": "opeanai"}, r"adapter is 'opeanai', expected one of 15 names\. Did you mean 'openai'\?"),
         ({"adapter": "dolly"}, r"Of 200 rows 0 are kept, and these are rejected: \{'empty_message': 200\}"),
         ({"max_seq_len": 0}, "max_seq_len is 0, expected a number of tokens of at least 2"),
         ({"chat_template": "{{ messages }"}, "The chat template is not Jinja"),

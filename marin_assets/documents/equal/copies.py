@@ -24,17 +24,17 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents import document_files, document_shards
-from marin_assets.stages.dedup.exact.groups import RANGE_RECORDS, RangeConfig, copy_record, group_range
-from marin_assets.stages.dedup.exact.hashes import PARTITIONS
-from marin_assets.stages.dedup.exact.records import listed_records, read_records, record_listing, record_name
+from marin_assets.documents.equal.groups import RANGE_RECORDS, RangeConfig, copy_record, group_range
+from marin_assets.documents.equal.hashes import PARTITIONS
+from marin_assets.documents.equal.records import listed_records, read_records, record_listing, record_name
+from marin_assets.documents.shards import DocumentFiles, document_files, document_shards
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, exists, read_json, remove_folder, stored_files, write_json
 from marin_resources.storage.paths import join
 
 if TYPE_CHECKING:
-    from marin_assets.stages.dedup.exact.records import Array
+    from marin_assets.documents.equal.records import Array
 
 FOLDER = ".marin/exact"
 MIN_RANGES = 16
@@ -67,15 +67,18 @@ class DecideConfig:
 
 
 def decide_copies(
-    documents_path: str,
+    documents: str | DocumentFiles,
     output_path: str,
     config: Any,
     *,
     hash_units: Callable[[FileShard], Counts],
     decide_units: Callable[[FileShard], Counts],
 ) -> Counts:
-    """Run the three phases and write attributes below `output_path`. Returns the counts of all phases."""
-    documents = document_files(documents_path)
+    """Run the three phases; the last one writes below `output_path`. Returns the counts of all phases.
+
+    `documents` is a folder, or the files that the stage listed in it.
+    """
+    documents = document_files(documents) if isinstance(documents, str) else documents
     to_decide = document_shards(documents, output_path, config)
     firsts = [0, *accumulate(len(group.inputs) for group in to_decide)][:-1]
     hashed = [

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.stages.dedup.exact.records import RUN_RECORDS, write_records
+from marin_assets.documents.equal.records import RUN_RECORDS, write_records
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from marin_assets.stages.dedup.exact.records import Array
+    from marin_assets.documents.equal.records import Array
 
 HASH_BITS = 12
 PARTITIONS = 1 << HASH_BITS

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.stages.dedup.exact.hashes import MAX_ORDINAL, MAX_SHARDS, PARTITIONS, hash_partition, hash_record
-from marin_assets.stages.dedup.exact.records import RecordsError, in_runs, listed_records, read_records, write_records
+from marin_assets.documents.equal.hashes import MAX_ORDINAL, MAX_SHARDS, PARTITIONS, hash_partition, hash_record
+from marin_assets.documents.equal.records import RecordsError, in_runs, listed_records, read_records, write_records
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts
 from marin_resources.storage.files import read_json
@@ -16,7 +16,7 @@ from marin_resources.storage.files import read_json
 if TYPE_CHECKING:
     import numpy as np
 
-    from marin_assets.stages.dedup.exact.records import Array
+    from marin_assets.documents.equal.records import Array
 
 RANGE_RECORDS = 1_000_000
 """Different units in a range: 140 MB while they are sorted. 4 million would take four times that and be no faster."""
