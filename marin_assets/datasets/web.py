@@ -127,8 +127,8 @@ nemotron_cc = by_name(
     ],
     "nemotron_cc",
 )
-"""Nemotron-CC by split of quality and kind, from Common Crawl's server. Its list has no revision. The steps are those of
-`default_nemotron_cc`."""
+"""Nemotron-CC by split of quality and kind, from Common Crawl's server. Its list has no revision. The steps are
+those of `default_nemotron_cc`."""
 
 _NEMOTRON_V2 = {
     "nemotron_cc_v2": (

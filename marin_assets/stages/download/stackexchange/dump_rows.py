@@ -99,7 +99,7 @@ def _read_archive(raw: SeekableFile, name: str, size_bytes: int, rows: Rows, cou
     from py7zr.exceptions import ArchiveError, PasswordRequired
 
     try:
-        with py7zr.SevenZipFile(raw) as archive:
+        with py7zr.SevenZipFile(cast(IO[bytes], raw)) as archive:
             member = _member(archive, name, size_bytes, counts)
             archive.extract(targets=[member], factory=_writers(rows))
     except PasswordRequired:
