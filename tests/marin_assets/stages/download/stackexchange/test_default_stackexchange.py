@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,30 @@ def test_a_folder_of_dumps_becomes_documents_with_licences_and_formulas(tmp_path
     )
     assert document.metadata["license"] == ["CC BY-SA 3.0", "CC BY-SA 4.0"]
     assert document.metadata["url"] == "https://math.stackexchange.com/q/1"
+
+
+SCRIPT = """
+from marin_assets import executor_main
+from marin_assets.defaults import default_stackexchange
+
+if __name__ == "__main__":
+    executor_main([default_stackexchange("math", DUMPS, min_question_score=None)])
+"""
+
+
+@pytest.mark.long
+def test_a_script_materializes_the_documents_of_two_sites_and_reuses_them(tmp_path: Path) -> None:
+    (tmp_path / "dumps").mkdir()
+    for site in ("math.stackexchange.com", "mathoverflow.net"):
+        rows = [question(1, body="<p>" + "Why? " * 30), answer(2, 1), question(3, body="<p>" + "How? " * 30)]
+        (tmp_path / f"dumps/{site}.7z").write_bytes(dump_of(rows))
+    script = tmp_path / "threads.py"
+    script.write_text(SCRIPT.replace("DUMPS", repr(str(tmp_path / "dumps"))))
+    command = [sys.executable, str(script), "--prefix", str(tmp_path / "outputs")]
+    for summary in ("2 computed, 0 reused, 0 failed", "0 computed, 2 reused, 0 failed"):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert summary in done.stderr
+    [folder] = (tmp_path / "outputs/documents").glob("math-??????")
+    ids = [document.id for document in documents_of(folder)]
+    assert ids == [f"{site}/{id}" for site in ("math.stackexchange.com", "mathoverflow.net") for id in (1, 3)]

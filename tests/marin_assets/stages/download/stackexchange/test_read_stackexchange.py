@@ -9,7 +9,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -387,6 +387,37 @@ def test_a_stage_that_ends_while_it_removes_its_hidden_files_reads_again(
         with pytest.raises(KeyboardInterrupt):
             read_stackexchange(config)
     assert (read_stackexchange(config), documents_of(output)) == whole
+
+
+def test_a_file_of_a_stage_that_was_killed_before_its_input_changed_is_removed(tmp_path: Path) -> None:
+    write(tmp_path, dump_of(drawn_rows(6, 200)))
+    output = tmp_path / "pages"
+    output.mkdir()
+    (output / "part-00003-of-00017.jsonl.zst").write_bytes(b"older")
+    config = ReadStackexchangeConfig(input_path=str(tmp_path / "dump"), output_path=str(output), shard_bytes=20_000)
+    counts = read_stackexchange(unwrap_versioned_value(config))
+    assert len(documents_of(output)) == counts["pages"]
+
+
+def test_rows_do_not_depend_on_the_blocks_in_which_they_are_read() -> None:
+    table = table_of([*drawn_rows(3, 50), b"<row Id='", b"<rows/>", b"<row/>"])
+    draw = random.Random(2)
+    expected = rows_in(table, lambda: len(table))
+    assert len(expected) == 52
+    for size in (lambda: 1, lambda: 7, lambda: draw.randrange(1, 500)):
+        assert rows_in(table, size) == expected
+
+
+def rows_in(table: bytes, size: Callable[[], int]) -> list[Any]:
+    """The rows of a table that is fed in blocks."""
+    rows: list[Any] = []
+    divided, position = dump_rows.Rows("Posts.xml", rows.append), 0
+    while position < len(table):
+        block = table[position : position + size()]
+        divided.feed(block)
+        position += len(block)
+    divided.close()
+    return rows
 
 
 @pytest.mark.parametrize(
