@@ -14,11 +14,15 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from marin_assets.defaults.conversations import default_conversations
-from marin_assets.defaults.data import default_download, default_tokenize, default_tokenize_chats
+from marin_assets.defaults.data import (
+    default_download_listed,
+    default_tokenize,
+    default_tokenize_chats,
+)
 from marin_assets.defaults.hub import default_download_hf
-from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.stages.transform.json_lists import JsonListsConfig, rows_of_json_lists
+from marin_assets.stages.transform.path_keys import PathKeys
 from marin_assets.step.origin import Origin
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, output_path_of, versioned
@@ -99,18 +103,18 @@ class ListedFiles:
 
     def download(self, name: str, origin: Origin | None) -> Step:
         """The step "raw/<name>", and the step of its list before it."""
-        config = DownloadListedConfig(
-            base=versioned(self.base), include=versioned(self.include), names=versioned(self.names)
+        at = self.names_at
+        return default_download_listed(
+            name,
+            self.base,
+            include=self.include,
+            names=self.names,
+            list_url=at if isinstance(at, str) else None,
+            list_step=at.download(self.names_step, None) if isinstance(at, HubFiles) else None,  # a list is no data set
+            list_file=self.names_file or None,
+            list_name=self.names_step or None,
+            origin=origin,
         )
-        if self.names_at is not None:
-            config = dataclasses.replace(config, list_path=output_path_of(self._list(), self.names_file))
-        return Step(name=f"raw/{name}", fn=download_listed, config=config, resumable=True, origin=origin)
-
-    def _list(self) -> Step:
-        if isinstance(self.names_at, HubFiles):
-            return self.names_at.download(self.names_step, None)  # a list is no data set
-        assert self.names_at is not None
-        return dataclasses.replace(default_download(self.names_step, self.names_at), origin=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +164,10 @@ class Corpus(Dataset):
     """The column of the text."""
     id: str | None = None
     """The column of ids; None derives them from the texts, where ids are missing or not unique."""
-    metadata: tuple[str, ...] = ()
-    """Columns that are kept."""
+    metadata: tuple[str, ...] | str = ()
+    """Columns that are kept, or "all" others."""
+    path_keys: PathKeys | None = None
+    """Folders such as "quality=high" whose values are kept."""
 
     def documents(self) -> Step:
         """Return the step "documents/<name>", its texts as documents with the source <name>.
@@ -178,6 +184,7 @@ class Corpus(Dataset):
                 source=versioned(self.name),
                 metadata_columns=versioned(self.metadata),
                 bad_rows=versioned("reject"),
+                path_keys=self.path_keys,
             ),
             extras=("curate",),
             resumable=True,

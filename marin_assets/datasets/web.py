@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from marin_assets.datasets.dataset import Corpus, HubFiles, ListedFiles, by_name
+from marin_assets.defaults import nemotron
 
 SIMPLE = "marin experiments/pretraining_datasets/simple.py: id, revision"
-TEBIBYTE = 2**40
-"""Bytes. Marin measured its copy of Nemotron-CC in these."""
 
 _CARD = "card: licence, columns, folders"
 
@@ -101,44 +100,35 @@ dolma = by_name(
 )
 """Dolma 1.7 by subset."""
 
-COMMON_CRAWL = "https://data.commoncrawl.org/"
-_NEMOTRON_FOLDER = "contrib/Nemotron/Nemotron-CC/data-jsonl"
-"""The names of its list begin with this."""
-_NEMOTRON_CC = {
-    "hq_actual": ("quality=high/kind=actual/**", 0.91351),
-    "hq_synth": ("quality=high/kind=synthetic/**", 2.72),
-    "medium_high": ("quality=medium-high/**", 0.82471),
-    "medium": ("quality=medium/**", 3.38),
-    "medium_low": ("quality=medium-low/**", 1.54),
-    "low_actual": ("quality=low/kind=actual/**", 0.70123),
-    "low_synth": ("quality=low/kind=synthetic/**", 0.62771),
-}
 nemotron_cc = by_name(
     [
         Corpus(
-            name=f"nemotron_cc/{split}",
+            name=f"nemotron_cc/{name}",
             files=ListedFiles(
-                base=COMMON_CRAWL,
-                include=(f"{_NEMOTRON_FOLDER}/{glob}/*.jsonl.zstd",),
-                names_at=f"{COMMON_CRAWL}{_NEMOTRON_FOLDER}.paths.gz",
-                names_file="data-jsonl.paths.gz",
-                names_step="nemotron_cc-paths",
-                homepage=f"{COMMON_CRAWL}contrib/Nemotron/Nemotron-CC/index.html",
+                base=nemotron.SERVER,
+                include=split.include,
+                names_at=f"{nemotron.SERVER}{nemotron.FOLDER}.paths.gz",
+                names_file=nemotron.LIST,
+                names_step=nemotron.LIST_STEP,
+                homepage=f"{nemotron.SERVER}contrib/Nemotron/Nemotron-CC/index.html",
             ),
-            licence="Common Crawl terms of use",
-            bytes=round(tebibytes * TEBIBYTE),
-            metadata=("warc_record_id",),  # no id: a rephrased text has the record of its original
+            licence=nemotron.LICENCE,
+            bytes=split.bytes,
+            id=nemotron.ID,
+            metadata="all",
+            path_keys=nemotron.PATH_KEYS,
             facts=(
                 "marin experiments/pretraining_datasets/nemotron.py: globs; sizes, of its own copy",
-                "marin lib/marin/src/marin/datakit/download/nemotron_cc.py: list, columns",
+                "marin lib/marin/src/marin/datakit/download/nemotron_cc.py: list, columns, names of metadata",
                 "public descriptions of its release: licence",
             ),
         )
-        for split, (glob, tebibytes) in _NEMOTRON_CC.items()
+        for name, split in nemotron.NEMOTRON_SPLITS.items()
     ],
     "nemotron_cc",
 )
-"""Nemotron-CC by split of quality and kind, from Common Crawl's server. Its list has no revision."""
+"""Nemotron-CC by split of quality and kind, from Common Crawl's server. Its list has no revision. The steps are
+those of `default_nemotron_cc`."""
 
 _NEMOTRON_V2 = {
     "nemotron_cc_v2": (

@@ -1,7 +1,8 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_conversations -> default_tokenize_chats -> default_sft, default_preferences -> default_tokenize_preferences
--> default_dpo, grid -> default_comparison; default_threads, default_text_files, default_warc, default_wet,
-default_captures, default_wikipedia, default_generation, default_datashop, default_upload.
+-> default_dpo, grid -> default_comparison; default_download_listed, default_threads, default_text_files, default_warc,
+default_wet, default_captures, default_wikipedia, default_stackexchange, default_nemotron_cc, default_generation,
+default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -16,6 +17,7 @@ from marin_assets.defaults.conversations import default_conversations, default_p
 from marin_assets.defaults.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.data import (
     default_download,
+    default_download_listed,
     default_snapshot,
     default_text_files,
     default_tokenize,
@@ -31,8 +33,10 @@ from marin_assets.defaults.evaluation import (
 )
 from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.hub import default_download_hf, default_upload
+from marin_assets.defaults.nemotron import default_nemotron_cc
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
+from marin_assets.defaults.stackexchange import default_stackexchange
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
 from marin_assets.defaults.training import (
     default_anneal,
@@ -55,16 +59,19 @@ __all__ = [
     "default_docstring_chats",
     "default_download",
     "default_download_hf",
+    "default_download_listed",
     "default_dpo",
     "default_eval",
     "default_generation",
     "default_model_comparison",
+    "default_nemotron_cc",
     "default_perplexity",
     "default_preferences",
     "default_python_text",
     "default_report",
     "default_sft",
     "default_snapshot",
+    "default_stackexchange",
     "default_text_files",
     "default_threads",
     "default_tokenize",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
+from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.chat.templates import named_template
@@ -72,6 +73,47 @@ def _origin_of(source: str) -> Origin | None:
     """The data set at a web address or on the hub, which is somebody else's; None for a folder or a bucket."""
     address = source.form if isinstance(source, PartitionName) else source
     return Origin(name=address) if isinstance(address, str) and address.startswith(PUBLIC) else None
+
+
+@checks_arguments("list_step")
+def default_download_listed(
+    name: str,
+    base: str,
+    *,
+    include: Sequence[str] = ("**",),
+    names: Sequence[str] = (),
+    list_url: str | None = None,
+    list_step: Step | None = None,
+    list_file: str | None = None,
+    list_name: str | None = None,
+    max_files: int | None = None,
+    origin: Origin | None = None,
+) -> Step:
+    """Return the step "raw/<name>", which copies files of a server that lists nothing: those below `base` that a list
+    names, with checksums.
+
+    The list is `names`, or a file of one name a line: at `list_url`, which the step "raw/<list_name>" downloads
+    ("<name>-list" if None), or `list_file` in the output of `list_step`. Globs of `include` choose among the names, and
+    `max_files` takes as many of them, by their hash. All enter the version.
+    """
+    given = [value for value in (names or None, list_url, list_step) if value is not None]
+    if len(given) != 1:
+        raise ConfigError(
+            f"default_download_listed got {len(given)} of names, list_url and list_step for {name!r}, expected one."
+        )
+    config = DownloadListedConfig(
+        base=versioned(base), include=versioned(tuple(include)), names=versioned(tuple(names))
+    )
+    if list_url is not None:
+        list_file = list_file or list_url.rpartition("/")[2]
+        list_step = dataclasses.replace(default_download(list_name or f"{name}-list", list_url), origin=None)
+    if list_step is not None:
+        config = dataclasses.replace(config, list_path=output_path_of(list_step, list_file))
+    if max_files is not None:
+        config = dataclasses.replace(config, max_files=versioned(max_files))
+    return Step(
+        name=f"raw/{name}", fn=download_listed, config=config, resumable=True, origin=origin or _origin_of(base)
+    )
 
 
 @checks_arguments()

@@ -56,7 +56,8 @@ def _columns(dataset: Dataset) -> str:
     if isinstance(dataset, Chats):
         return f"`{dataset.adapter}`"
     assert isinstance(dataset, Corpus)
-    return ", ".join(f"`{column}`" for column in (dataset.text, dataset.id, *dataset.metadata) if column)
+    more = ["all"] if isinstance(dataset.metadata, str) else [f"`{column}`" for column in dataset.metadata]
+    return ", ".join([*(f"`{column}`" for column in (dataset.text, dataset.id) if column), *more])
 
 
 def _size(count: int) -> str:

@@ -71,7 +71,7 @@ def texts_of(corpus: Corpus) -> list[dict[str, Any]]:
         {
             corpus.text: f"A text of {corpus.name}, number {number}: the sum of {number} and {number} is {2 * number}.",
             **({} if corpus.id is None else {corpus.id: f"{corpus.name}-{number}"}),
-            **{column: f"{column} {number}" for column in corpus.metadata},
+            **{column: f"{column} {number}" for column in (() if corpus.metadata == "all" else corpus.metadata)},
             "unused": number,
         }
         for number in range(ROWS)
@@ -120,7 +120,10 @@ def paths_of(dataset: Dataset) -> list[str]:
 
 
 def _name(glob: str) -> str:
-    """A path that the glob matches."""
+    """A path that the glob matches. One of Nemotron-CC has all its folders."""
+    if "quality=" in glob:
+        kind = "" if "kind=" in glob else "kind=actual/"
+        glob = glob.replace("**/", f"{kind}kind2=actual/")
     return glob.replace("**/", "part/").replace("**", "part").replace("*", "0000")
 
 

@@ -23,7 +23,10 @@ from typing import Any, TypeVar
 
 from marin_assets.stages.download.files import SourceError, SourceFile, copy_file, mark_of, write_checksums
 from marin_assets.stages.download.hub.listing import matcher
+from marin_assets.stages.download.name_sample import sample_names
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import REQUESTS_AT_ONCE, read_bytes
 from marin_resources.storage.filesystems.filesystem import filesystem_of
@@ -57,7 +60,13 @@ class DownloadListedConfig:
     """Names, in place of a file of them."""
     include: tuple[str, ...] = versioned(("**",))
     """Globs of names: `*` within a segment, `**` over segments. Each must match a name."""
+    max_files: int | None = None
+    """As many of the chosen names, by their hash, so a list in another order has the same; None: all. Wrap it in
+    versioned()."""
     output_path: str = THIS_OUTPUT_PATH
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +80,20 @@ def download_listed(config: DownloadListedConfig) -> dict[str, int | float | str
     Returns listed (names in the list), files, bytes, retries, and sha256, the digest of all names and checksums. Raises
     ListError for a list that cannot be used, SourceError for a file that cannot be copied.
     """
+    _check(config)
     listed = _names(config)
-    names = chosen(listed, config.include, config.list_path or "names")
+    names = sample_names(chosen(listed, config.include, config.list_path or "names"), config.max_files)
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         files = list(pool.map(lambda name: _listed_file(config, name), names))
     counts = map_shards(copy_listed, files, output_path=config.output_path)
     sha256 = write_checksums(config.output_path, dict(zip(names, files, strict=True)))
     return {"listed": len(listed), "files": counts["files"], "bytes": counts["bytes"],
             "retries": counts.get("retries", 0), "sha256": sha256}  # fmt: skip
+
+
+def _check(config: DownloadListedConfig) -> None:
+    if config.max_files is not None and config.max_files < 1:
+        raise ListError(f"max_files is {config.max_files!r}, expected 1 or more, or None. Correct it.")
 
 
 def chosen(names: Sequence[str], globs: Sequence[str], place: str) -> list[str]:

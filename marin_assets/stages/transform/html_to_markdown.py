@@ -7,7 +7,8 @@ Out: documents, shard for shard under the same names. A page keeps its id, sourc
 
 With `main_content`, pages of foreign sites lose their navigation, notices, comments and lists of links; what is cut is
 counted. The text is a function of the page alone: no limit of time, and no memory of other pages. With `wiki`, pages of
-wikis lose references, navigation, notices and some sections, and get their title and categories.
+wikis lose references, navigation, notices and some sections, and get their title and categories. With `thread`, the
+question and the answers of a page become one text by templates.
 
 Each page is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
 """
@@ -21,9 +22,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
-from marin_assets.stages.transform import wiki_content
+from marin_assets.stages.transform import thread_content, wiki_content
 from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content
 from marin_assets.stages.transform.pieces import pieces
+from marin_assets.stages.transform.thread_content import ThreadContent
+from marin_assets.stages.transform.thread_text import thread_text
 from marin_assets.stages.transform.wiki_content import WikiContent
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -61,6 +64,8 @@ TAG = re.compile(rf"</?(?:{TAG_NAMES})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 
 
 EXTRACTORS = ("resiliparse-2",)
+CONTENTS = ("main_content", "wiki", "thread")
+"""Fields of which one may be given."""
 
 
 class ExtractorError(MarinError, ValueError):
@@ -90,6 +95,8 @@ class HtmlToMarkdownConfig:
     """MainContent() keeps the main content of pages alone; None keeps all text, as of pages without navigation."""
     wiki: WikiContent | None = None
     """WikiContent() keeps the content of pages that are Parsoid's HTML, as `read_wiki_html` has them."""
+    thread: ThreadContent | None = None
+    """ThreadContent() composes the text of pages that are threads, as `read_stackexchange` has them."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -101,8 +108,9 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
     Returns pages, pages_kept, rejected, each rejected_<reason>, pages_unaccounted, documents, markup_left (pages whose
     text still has tags), bytes_in and bytes_out; with main_content also page_characters, main_characters,
     cut_characters and each cut_<reason>, of all pages that were parsed; with wiki cut_characters, each cut_<reason>,
-    infoboxes and without_section_names. Raises ExtractorError for an unknown extractor, and for a max_characters too
-    small, MainContentError and WikiContentError for unknown rules.
+    infoboxes and without_section_names; with thread answers, answers_without_text and formulas. Raises ExtractorError
+    for an unknown extractor, and for a max_characters too small, MainContentError, WikiContentError and
+    ThreadContentError for unknown rules.
     """
     _check(config)
     pages = document_files(config.pages_path)
@@ -118,8 +126,11 @@ def _check(config: HtmlToMarkdownConfig) -> None:
         check_main_content(config.main_content)
     if config.wiki is not None:
         wiki_content.check_wiki_content(config.wiki)
-        if config.main_content is not None:
-            raise ExtractorError("main_content and wiki are both given, expected one of them. Leave one out.")
+    if config.thread is not None:
+        thread_content.check_thread_content(config.thread)
+    given = [name for name in CONTENTS if getattr(config, name) is not None]
+    if len(given) > 1:
+        raise ExtractorError(f"{' and '.join(given)} are both given, expected one of them. Leave one out.")
     if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
         raise ExtractorError(
             f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
@@ -133,6 +144,7 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
     names += [*(COUNTS if shard.config.main_content else ()), "bytes_in", "bytes_out"]
     if shard.config.wiki:
         names += [*(f"rejected_{reason}" for reason in wiki_content.REASONS), *wiki_content.COUNTS]
+    names += thread_content.COUNTS if shard.config.thread else ()
     counts = Counter(dict.fromkeys(names, 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
         write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
@@ -144,12 +156,15 @@ def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str])
     to_markdown = markdown_function(config, counts)
     if config.wiki is not None:
         from marin_assets.stages.transform import wiki_html  # late, for its weight
+    thread = config.thread
     for page in read_documents(path):
         counts["pages"] += 1
         counts["bytes_in"] += len(page.text.encode())
         reason = reject_page(page.text, config)
         content = page if reason or config.wiki is None else wiki_html.wiki_page(page, config.wiki, counts)
-        text = None if reason else to_markdown(content.text)
+        text = None
+        if reason is None:
+            text = thread_text(page, thread, to_markdown, counts) if thread else to_markdown(content.text)
         reason = reason or reject_text(text, config.min_characters)
         if config.wiki is not None and text is not None:
             reason = reason or wiki_html.reject_text(text, config.wiki)

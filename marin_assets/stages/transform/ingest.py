@@ -2,7 +2,8 @@
 
 In:  files of lines of JSON, plain or compressed, or of parquet below a folder, with columns of any names.
 Out: documents, file for file under the same names. Without an id column a document's id is the xxh3 of its text (128
-     bits, 32 hexadecimal digits), so equal texts have equal ids.
+     bits, 32 hexadecimal digits), so equal texts have equal ids. With `path_keys`, documents have what folders such as
+"quality=high" of their file's path state.
 
 A bad row is one that is not a document. It fails the stage, or is counted under its reason if `bad_rows` is "reject". A
 damaged file always fails the stage, since its lost rows cannot be counted.
@@ -32,6 +33,7 @@ from marin_assets.documents import (
     write_documents,
 )
 from marin_assets.documents.columns import missing_column
+from marin_assets.stages.transform.path_keys import PathKeys, check_path_keys, values_in
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -77,6 +79,9 @@ class IngestConfig:
     """Longer runs of whitespace are shortened to this length and counted; None keeps them. Marin's `normalize`: 128."""
     output_format: str = versioned(SUFFIX)
     """".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
+    path_keys: PathKeys | None = None
+    """PathKeys(names=("quality",)) keeps the values of folders such as "quality=high" as metadata; None ignores them.
+    """
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -91,6 +96,9 @@ def ingest(config: IngestConfig) -> dict[str, int | float]:
     """
     _check(config)
     files = document_files(config.input_path)
+    if config.path_keys is not None:
+        for file in files.shards:
+            values_in(file.path, config.path_keys)
     shards = document_shards(files, config.output_path, config, suffix=config.output_format)
     counts = map_shards(ingest_shard, shards, output_path=config.output_path)
     if not counts["documents"]:
@@ -129,6 +137,8 @@ def _require_some_of_each(config: IngestConfig, counts: Counts) -> None:
 
 def _check(config: IngestConfig) -> None:
     check_format(config.output_format)
+    if config.path_keys is not None:
+        check_path_keys(config.path_keys)
     if config.bad_rows not in BAD_ROWS:
         raise IngestError(f"bad_rows is {config.bad_rows!r}, {expected_one_of(config.bad_rows, BAD_ROWS)}")
     if not 0 <= config.max_bad_fraction <= 1:
@@ -150,7 +160,7 @@ def ingest_shard(shard: FileShard) -> Counts:
 
 def documents_of(path: str, config: IngestConfig, counts: Counter[str]) -> Iterator[Document]:
     """Yield the documents of one file, and add to `counts`. Raises DocumentError for a bad row with bad_rows "fail"."""
-    document_of = row_reader(config, counts)
+    document_of = row_reader(config, counts, values_in(path, config.path_keys) if config.path_keys else {})
     optional = () if config.metadata_columns == ALL else tuple(config.metadata_columns)
     for number, row in read_rows(path, _columns(config), optional):
         counts["documents"] += 1
@@ -186,8 +196,13 @@ def _columns(config: IngestConfig) -> list[str] | None:
     return list(dict.fromkeys(filter(None, [config.text_column, config.id_column])))
 
 
-def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[str, Any]], Document | BadRow]:
-    """Return the function from a row to its document, or to a BadRow with the reason. It adds to `counts`."""
+def row_reader(
+    config: IngestConfig, counts: Counter[str], path_values: Mapping[str, str]
+) -> Callable[[Mapping[str, Any]], Document | BadRow]:
+    """Return the function from a row to its document, or to a BadRow with the reason. It adds to `counts`.
+
+    `path_values` are those of `config.path_keys` in the path of the file.
+    """
     from xxhash import xxh3_128_hexdigest
 
     longest = config.max_whitespace_run
@@ -214,6 +229,12 @@ def row_reader(config: IngestConfig, counts: Counter[str]) -> Callable[[Mapping[
             return metadata
         for name in expected.difference(row):
             counts[f"{WITHOUT}{name}"] += 1
+        if config.path_keys is not None:
+            if different := [key for key, value in path_values.items() if metadata.get(key, value) != value]:
+                key = different[0]
+                return BadRow("bad_metadata", f"{key!r} is {metadata[key]!r:.80}, and {path_values[key]!r} in the path")
+            metadata = {f"{config.path_keys.metadata_prefix}{k}": v for k, v in {**metadata, **path_values}.items()}
+            id = f"{path_values[config.path_keys.id_key]}/{id}" if config.path_keys.id_key else id
         return Document(id=id, text=text, source=config.source, metadata=metadata)
 
     return document_of

@@ -88,6 +88,9 @@ def test_the_rows_of_a_corpus_become_documents(corpus: Corpus, hub: DatasetHub, 
     assert results[f"documents/{corpus.name}"]["kept"] == ROWS * files
     assert {document.source for document in documents} == {corpus.name}
     assert documents[0].text.startswith(f"A text of {corpus.name}, number 0")
+    if corpus.path_keys is not None:
+        assert documents[0].id == f"actual/{corpus.name}-0"
+        return
     assert set(documents[0].metadata) == set(corpus.metadata)
     if corpus.id is not None:
         assert documents[0].id == f"{corpus.name}-0"

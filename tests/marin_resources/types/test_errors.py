@@ -24,6 +24,8 @@ NO_SENTENCES = {
     "marin_assets.run.output.ReaderGoneError": CONTROL_FLOW,
     "marin_assets.catalog.script._Reached": CONTROL_FLOW,
     "marin_assets.stages.download.hub.transfer._WrongChecksumError": PHRASE,
+    "marin_assets.stages.download.stackexchange.dump_rows.CutError": PHRASE,
+    "marin_assets.stages.download.stackexchange.posts.RowError": PHRASE,
     "marin_assets.stages.download.warc.http_message.BodyTooLargeError": CONTROL_FLOW,
     "marin_assets.stages.download.warc.http_message.EncodingError": CONTROL_FLOW,
     "marin_assets.stages.download.web.faults.Fault": PHRASE,

@@ -8,12 +8,12 @@ folder.
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.name_sample import sample_names
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_resources.storage.files import REQUESTS_AT_ONCE, read_bytes, stored_file, stored_files
 from marin_resources.storage.paths import join
@@ -42,7 +42,7 @@ def crawl_files(
     """
     if path.lower().endswith(LISTS):
         names = _listed(path, max_connections)
-        chosen = _sample(names, max_files)
+        chosen = sample_names(names, max_files)
         return located(chosen, base_url, max_connections), 0
     if is_web(path):
         return located([path.rpartition("/")[2]], path.rpartition("/")[0], max_connections), 0
@@ -56,7 +56,7 @@ def crawl_files(
         )
     files = [
         CrawlFile(name=name, path=by_name[name].path, size_bytes=by_name[name].size_bytes, stored=by_name[name])
-        for name in _sample(sorted(by_name), max_files)
+        for name in sample_names(sorted(by_name), max_files)
     ]
     return files, len(stored) - len(by_name)
 
@@ -107,13 +107,6 @@ def _content(path: str, max_connections: int) -> bytes:
 
     with WebClient(max_connections) as client:
         return client.content(path, MAX_LIST_BYTES)
-
-
-def _sample(names: Sequence[str], most: int | None) -> list[str]:
-    if most is None or len(names) <= most:
-        return list(names)
-    chosen = sorted(names, key=lambda name: hashlib.sha256(name.encode(errors="surrogatepass")).digest())[:most]
-    return sorted(chosen)
 
 
 def located(names: Sequence[str], base: str, max_connections: int) -> list[CrawlFile]:
