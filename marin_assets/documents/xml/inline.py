@@ -23,7 +23,8 @@ def inline_text(element: etree._Element) -> str:
 
 
 def _write(element: etree._Element, parts: list[str]) -> None:
-    parts.append(element.text or "")
+    if element.text:
+        parts.append(element.text)
     for child in element:
         name = local_name(child)
         if name == "math":
@@ -33,12 +34,14 @@ def _write(element: etree._Element, parts: list[str]) -> None:
             _write(child, inner)
             inside = "".join(inner)
             text = " ".join(inside.split())
-            parts.append(with_blanks(inside, raised(SIGNS[name], text) if text and any(parts) else text))
+            if inside:
+                parts.append(with_blanks(inside, raised(SIGNS[name], text) if text and any(parts) else text))
         elif name:
             _write(child, parts)
         else:
             parts.append(html.unescape(child.text or ""))  # a reference to an entity
-        parts.append(child.tail or "")
+        if child.tail:
+            parts.append(child.tail)
 
 
 def local_name(element: etree._Element) -> str:

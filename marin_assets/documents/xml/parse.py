@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lxml import etree
 
-MAX_DEPTH = 200
-"""Levels of elements. Articles have about 20; recursion over more ends at Python's limit."""
+MAX_DEPTH = 100
+"""Levels of elements. Articles have about 20. Python's recursion ends at 1,000 calls; a level takes up to 6."""
 
 
 class BadXmlError(Exception):

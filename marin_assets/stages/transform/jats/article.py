@@ -31,8 +31,7 @@ def article_markdown(root: etree._Element, fields: JatsContent, counts: Counter[
     writer.end()
     for child in root:
         _write_rest(child, local_name(child), writer)
-    if writer.notes:
-        notes = [note for note in writer.notes if note]
+    if notes := [note for note in writer.notes if note]:
         writer.heading(2, "Footnotes")
         writer.block("\n".join(f"- {note}" for note in notes))
     if fields.references:
@@ -43,7 +42,11 @@ def article_markdown(root: etree._Element, fields: JatsContent, counts: Counter[
 def _title(meta: etree._Element, writer: Writer) -> str:
     """Title and subtitle, without the marks of their footnotes."""
     parts = [meta.find(f"title-group/{name}") for name in ("article-title", "subtitle")]
-    lines = [writer.in_line(lambda part=part: writer.parts(part, IN_TITLE)) for part in parts if part is not None]  # type: ignore[misc]
+    lines = [
+        writer.in_line(lambda part=part: writer.parts(part, [child for child in part if local_name(child) in IN_TITLE]))
+        for part in parts
+        if part is not None
+    ]  # type: ignore[misc]
     title, *subtitles = lines or [""]
     return ": ".join(filter(None, (title.rstrip(":"), *subtitles))) if any(subtitles) else title
 

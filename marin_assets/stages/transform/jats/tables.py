@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TABLES = ("table", "tgroup")
 ROWS = ("tr", "row")
+STRUCTURE = (*ROWS, "thead", "tbody", "tfoot", *TABLES)
 CELLS = ("td", "th", "entry")
 
 
@@ -25,11 +26,12 @@ def table_blocks(element: etree._Element, cell_text: Callable[[etree._Element], 
     """
     texts: dict[str, str] = {}
     table = Table(0)
+    columns_by_name = _columns_by_name(element)
     for number, row in enumerate(_rows(element)):
         for cell in row:
             key = str(len(texts))
             texts[key] = re.sub(r"(\\*)\|", r"\1\1\\|", cell_text(cell))
-            columns, rows = _spans(cell, element)
+            columns, rows = _spans(cell, columns_by_name)
             table.cells.append(Cell(kind=_kind(cell), row=number, columns=columns, rows=rows, parts=[key]))
     if not any(texts.values()):
         return []
@@ -40,6 +42,18 @@ def table_blocks(element: etree._Element, cell_text: Callable[[etree._Element], 
     return [markdown_table(rows_of_text, has_header(table))]
 
 
+def outside_cells(element: etree._Element) -> Iterator[etree._Element | str]:
+    """Yield the texts and the elements of a table that are in no cell, such as a caption, in their order."""
+    yield element.text or ""
+    for child in element:
+        name = local_name(child)
+        if name in STRUCTURE:
+            yield from outside_cells(child)
+        elif name and not (name in CELLS and local_name(element) in ROWS):
+            yield child
+        yield child.tail or ""
+
+
 def _rows(element: etree._Element) -> Iterator[list[etree._Element]]:
     """The cells of each row, not those of a table within a cell."""
     for child in element:
@@ -47,7 +61,7 @@ def _rows(element: etree._Element) -> Iterator[list[etree._Element]]:
         if name in ROWS:
             if cells := [cell for cell in child if local_name(cell) in CELLS]:
                 yield cells
-        elif name in ("thead", "tbody", "tfoot", *TABLES):
+        elif name in STRUCTURE:
             yield from _rows(child)
 
 
@@ -57,21 +71,19 @@ def _kind(cell: etree._Element) -> str:
     return "h" if local_name(cell) == "th" or (part is not None and local_name(part) == "thead") else "d"
 
 
-def _spans(cell: etree._Element, table: etree._Element) -> tuple[int, int]:
+def _columns_by_name(table: etree._Element) -> dict[str, int]:
+    specs = [element for element in table.iter() if local_name(element) == "colspec"]
+    return {spec.get("colname") or "": number for number, spec in enumerate(specs)}
+
+
+def _spans(cell: etree._Element, columns_by_name: dict[str, int]) -> tuple[int, int]:
     """Columns and rows that a cell spans."""
     if local_name(cell) == "entry":
-        first, last = _column(cell.get("namest"), table), _column(cell.get("nameend"), table)
+        first, last = (columns_by_name.get(cell.get(name) or "") for name in ("namest", "nameend"))
         columns = last - first + 1 if first is not None and last is not None else 1
         return max(1, min(columns, MAX_COLSPAN)), min(_number(cell.get("morerows"), 0) + 1, MAX_ROWSPAN)
     rows = _number(cell.get("rowspan"), 1)
     return min(_number(cell.get("colspan"), 1) or 1, MAX_COLSPAN), min(rows or MAX_ROWSPAN, MAX_ROWSPAN)
-
-
-def _column(name: str | None, table: etree._Element) -> int | None:
-    if name is None:
-        return None
-    names = [element.get("colname") for element in table.iter() if local_name(element) == "colspec"]
-    return names.index(name) if name in names else None
 
 
 def _number(text: str | None, default: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from marin_assets.documents.xml.inline import SIGNS, local_name
@@ -16,7 +16,7 @@ from marin_assets.documents.xml.raised import raised, with_blanks
 from marin_assets.stages.transform.jats.citations import CUT, is_number, without_cut
 from marin_assets.stages.transform.jats.formulas import formula_text
 from marin_assets.stages.transform.jats.jats_content import JatsContent
-from marin_assets.stages.transform.jats.tables import TABLES, table_blocks
+from marin_assets.stages.transform.jats.tables import TABLES, outside_cells, table_blocks
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -34,8 +34,6 @@ CUT_NAMES = {
     "response": "article",
 }  # fmt: skip
 """Elements that are cut wherever they are, and the name they are counted by."""
-BELOW_CAPTION = ("table", "tgroup", "alternatives", "table-wrap-foot")
-SILENT = frozenset(("graphic", "inline-graphic", "colgroup", "col", "hr", "related-article", "related-object"))
 FORMULAS = ("disp-formula", "inline-formula", "tex-math", "math")
 DEEPEST = 6
 """Levels of headings in Markdown."""
@@ -53,19 +51,26 @@ class Writer:
         self._is_one_line = False
 
     def heading(self, level: int, text: str) -> None:
-        self.end()
-        if text:
-            self.blocks.append(f"{'#' * min(level, DEEPEST)} {text}")
+        self.block(text if self._is_one_line or not text else f"{'#' * min(level, DEEPEST)} {text}")
 
     def block(self, text: str) -> None:
+        """Add a block; in one line, text between blanks."""
         self.end()
-        if text:
+        if self._is_one_line:
+            self.write(text)
+            self.end()
+        elif text:
             self.blocks.append(text)
+
+    def write(self, text: str) -> None:
+        """Continue the line. Blanks in a row are one, so the first text in it is near its start."""
+        if text and not (text.isspace() and self._line and self._line[-1].isspace()):
+            self._line.append(text)
 
     def end(self) -> None:
         """End the paragraph. In one line it becomes a blank."""
         if self._is_one_line:
-            self._line.append(" ")
+            self.write(" ")
             return
         text = without_cut(" ".join("".join(self._line).split()))
         self._line = []
@@ -91,28 +96,25 @@ class Writer:
 
     def content(self, element: etree._Element, level: int) -> None:
         """Write what is in an element. `level` is that of a heading in it."""
-        self._line.append(element.text or "")
-        for child in element:
-            if name := local_name(child):
-                self.element(child, name, level)
-            self._line.append(child.tail or "")
+        self.parts(element, (), level)
 
-    def parts(self, element: etree._Element, without: tuple[str, ...], *, blank: str = "") -> None:
-        """Write what is in an element, but children of some names; `blank` after each other one."""
-        self._line.append(element.text or "")
+    def parts(
+        self, element: etree._Element, without: Collection[etree._Element | None], level: int = DEEPEST, blank: str = ""
+    ) -> None:
+        """Write what is in an element, but some of its children; `blank` after each other one."""
+        skipped = set(without)
+        self.write(element.text or "")
         for child in element:
             name = local_name(child)
-            if name and name not in without:
-                self.element(child, name, DEEPEST)
-            self._line.append((child.tail or "") + blank)
+            if name and child not in skipped:
+                self.element(child, name, level)
+            self.write((child.tail or "") + blank)
 
     def element(self, element: etree._Element, name: str, level: int) -> None:
         if name in CUT_NAMES:
             self.cut(element, CUT_NAMES[name])
         elif method := _METHODS.get(name):
             method(self, element, level)
-        elif name in SILENT:
-            pass
         elif name in BLOCKS:
             self.end()
             self.content(element, level)
@@ -128,28 +130,27 @@ class Writer:
     def sec(self, element: etree._Element, level: int) -> None:
         title, label = element.find("title"), element.find("label")
         self.heading(level, " ".join(filter(None, (self.line(label), self.line(title)))))
-        for child in element:
-            if child is not title and child is not label and (name := local_name(child)):
-                self.element(child, name, level + 1)
+        self.parts(element, (title, label), level + 1)
         self.end()
 
     def raised(self, element: etree._Element, level: int) -> None:
         inside = self.captured(lambda: self.content(element, level))
         text = " ".join(inside.split())
-        is_bare = not any(part.strip() for part in self._line) or not text.strip(CUT + " ,;-–")
-        self._line.append(with_blanks(inside, text if is_bare else raised(SIGNS[local_name(element)], text)))
+        is_bare = not text.strip(CUT + " ,;-–") or not any(part.strip() for part in self._line)
+        self.write(with_blanks(inside, text if is_bare else raised(SIGNS[local_name(element)], text)))
 
     def xref(self, element: etree._Element, level: int) -> None:
         way = self.fields.citations
         is_mark = element.get("ref-type") == "bibr" and way != "keep"
         if is_mark and (way == "drop" or is_number("".join(element.itertext()))):
             self.cut(element, "citation")
-            self._line.append(CUT)
+            self.write(CUT)
         else:
             self.content(element, level)
 
     def line_break(self, element: etree._Element, level: int) -> None:
-        self._line.append(" ")
+        self.write(" ")
+        self.content(element, level)
 
     def fn(self, element: etree._Element, level: int) -> None:
         if any(local_name(parent) in ("table-wrap", "table-wrap-foot") for parent in element.iterancestors()):
@@ -165,20 +166,25 @@ class Writer:
             return
         self.block(self.captioned(element))
 
-    def captioned(self, element: etree._Element) -> str:
+    def captioned(self, element: etree._Element, without: Collection[etree._Element] = ()) -> str:
         """The label and the caption of an element, and what else it has, in one line."""
-        label = self.line(element.find("label"))
-        text = without_cut(self.in_line(lambda: self.parts(element, ("label", *BELOW_CAPTION), blank=" ")))
-        return f"{label if not text or label[-1:] in '.:' else label + '.'} {text}".strip()
+        label = element.find("label")
+        text = without_cut(self.in_line(lambda: self.parts(element, (label, *without), blank=" ")))
+        mark = self.line(label)
+        return f"{mark if not text or mark[-1:] in '.:' else mark + '.'} {text}".strip()
 
     def table_wrap(self, element: etree._Element, level: int) -> None:
-        self.block(self.captioned(element))
-        tables = [child for child in element.iter() if local_name(child) in TABLES and _is_outermost(child, element)]
+        places = [element, *(child for child in element if local_name(child) == "alternatives")]
+        tables = [child for place in places for child in place if local_name(child) in TABLES]
+        feet = [child for child in element if local_name(child) == "table-wrap-foot"]
+        self.block(self.captioned(element, [*places[1:], *tables, *feet]))
+        for place in places[1:]:
+            self.parts(place, tables, level)
+            self.end()
         for table in tables:
             self.table(table, level)
-        if not tables:
-            self.counts["table_images"] += 1
-        for foot in element.iterchildren("table-wrap-foot"):
+        self.counts["table_images"] += not tables
+        for foot in feet:
             self.element(foot, "table-wrap-foot", level)
 
     def table(self, element: etree._Element, level: int) -> None:
@@ -189,6 +195,12 @@ class Writer:
             return
         self.end()
         self.counts["tables"] += 1
+        for part in outside_cells(element):
+            if isinstance(part, str):
+                self.write(part)
+            else:
+                self.element(part, local_name(part), level)
+        self.end()
         self.blocks += table_blocks(element, self.line)
 
     def item_list(self, element: etree._Element, level: int) -> None:
@@ -196,39 +208,32 @@ class Writer:
             self.content(element, level)
             return
         is_ordered = element.get("list-type") in ("order", "ordered", "arabic", "number")
+        items = element.findall("list-item")
+        self.parts(element, items, level)  # a title, and what is no item
         lines = []
-        for number, item in enumerate(element.iterchildren("list-item"), 1):
+        for number, item in enumerate(items, 1):
             label = item.find("label")
-            mark = f"{number}. " if is_ordered else "- "
-            blocks = self.nested(lambda item=item: self._item(item, level))  # type: ignore[misc]
-            if label is not None and not is_ordered and re.search(r"\w", given := self.line(label)):
+            blocks = self.nested(lambda item=item, label=label: self.parts(item, (label,), level))  # type: ignore[misc]
+            given = self.line(label)
+            if not is_ordered and re.search(r"\w", given):
                 blocks = [f"{given} {blocks[0]}" if blocks else given, *blocks[1:]]
+            mark = f"{number}. " if is_ordered else "- "
             if blocks:
                 lines.append(mark + "\n".join(blocks).replace("\n", "\n" + " " * len(mark)))
-        title = self.line(element.find("title"))
-        self.block(title)
         self.block("\n".join(lines))
-
-    def _item(self, item: etree._Element, level: int) -> None:
-        for child in item:
-            if (name := local_name(child)) and name != "label":
-                self.element(child, name, level)
 
     def def_list(self, element: etree._Element, level: int) -> None:
         if self._is_one_line:
             self.content(element, level)
             return
+        items = element.findall("def-item")
+        self.parts(element, items, level)
         lines = []
-        for item in element:
-            if local_name(item) == "def-item":
-                term, text = (
-                    self.line(item.find("term")),
-                    " ".join(self.line(part) for part in item.iterchildren("def")),
-                )
-                lines.append(f"- {term}: {text}" if term and text else f"- {term or text}")
-            elif local_name(item):
-                self.block(self.line(item))
-        self.block("\n".join(line for line in lines if line != "- "))
+        for item in items:
+            term = item.find("term")
+            text = without_cut(self.in_line(lambda item=item, term=term: self.parts(item, (term,))))  # type: ignore[misc]
+            lines.append(": ".join(filter(None, (self.line(term), text))))
+        self.block("\n".join(f"- {line}" for line in lines if line))
 
     def quote(self, element: etree._Element, level: int) -> None:
         if self._is_one_line:
@@ -249,7 +254,7 @@ class Writer:
     def code(self, element: etree._Element, level: int) -> None:
         text = "".join(element.itertext()).strip("\n")
         if self._is_one_line:
-            self._line.append(f" {text} ")
+            self.write(f" {text} ")
         elif text.strip():
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             self.block(f"{fence}\n{text}\n{fence}")
@@ -263,24 +268,15 @@ class Writer:
     def formula(self, element: etree._Element, level: int) -> None:
         name = local_name(element)
         is_block = name == "disp-formula" and not self._is_one_line
+        label = element.find("label") if is_block else None
         text = formula_text(element, is_block=is_block)
         if not text:
-            text = self.in_line(lambda: self.parts(element, ("label",)))
+            text = self.in_line(lambda: self.parts(element, (label,)))
         self.counts["formulas" if text else "formula_images"] += 1
         if is_block:
-            label = self.line(element.find("label"))
-            self.block(" ".join(filter(None, (text, label))))
+            self.block(" ".join(filter(None, (text, self.line(label)))))
         else:
-            self._line.append(text)
-
-
-def _is_outermost(table: etree._Element, within: etree._Element) -> bool:
-    for parent in table.iterancestors():
-        if parent is within:
-            return True
-        if local_name(parent) in TABLES:
-            return False
-    return True
+            self.write(text)
 
 
 _METHODS: dict[str, Callable[[Writer, etree._Element, int], None]] = {

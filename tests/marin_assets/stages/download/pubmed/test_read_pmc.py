@@ -96,7 +96,7 @@ def test_the_licence_is_the_address_or_else_what_is_stated(
         ("<html/>", "bad_article"),
         ("<article><body/></article>", "bad_article"),
         (article("x"), "bad_article"),
-        (article(body="<sec>" * 210 + "</sec>" * 210), "too_deep"),
+        (article(body="<sec>" * 110 + "</sec>" * 110), "too_deep"),
         (article(body="<p>" + "x" * 100_000 + "</p>"), "too_large"),
     ],
     ids=["cut", "empty", "binary", "name", "entity", "html", "no-front", "no-id", "deep", "large"],
