@@ -41,14 +41,15 @@ def article_markdown(root: etree._Element, fields: JatsContent, counts: Counter[
 
 def _title(meta: etree._Element, writer: Writer) -> str:
     """Title and subtitle, without the marks of their footnotes."""
-    parts = [meta.find(f"title-group/{name}") for name in ("article-title", "subtitle")]
-    lines = [
-        writer.in_line(lambda part=part: writer.parts(part, [child for child in part if local_name(child) in IN_TITLE]))
-        for part in parts
-        if part is not None
-    ]  # type: ignore[misc]
-    title, *subtitles = lines or [""]
-    return ": ".join(filter(None, (title.rstrip(":"), *subtitles))) if any(subtitles) else title
+    title, subtitle = (_title_line(meta.find(f"title-group/{name}"), writer) for name in ("article-title", "subtitle"))
+    return ": ".join(filter(None, (title.rstrip(":"), subtitle))) if subtitle else title
+
+
+def _title_line(element: etree._Element | None, writer: Writer) -> str:
+    if element is None:
+        return ""
+    marks = [child for child in element if local_name(child) in IN_TITLE]
+    return writer.in_line(lambda: writer.parts(element, marks))
 
 
 def _write_abstracts(meta: etree._Element, writer: Writer) -> None:
