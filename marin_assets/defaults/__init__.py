@@ -1,8 +1,7 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_conversations -> default_tokenize_chats -> default_sft, default_preferences -> default_tokenize_preferences
--> default_dpo, grid -> default_comparison; default_download_listed, default_threads, default_text_files, default_warc,
-default_wet, default_captures, default_wikipedia, default_stackexchange, default_nemotron_cc, default_generation,
-default_datashop, default_upload.
+-> default_dpo, grid -> default_comparison. `__all__` has the others: sources, such as default_warc and default_wikipedia,
+generation, reports, uploads.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -34,6 +33,7 @@ from marin_assets.defaults.evaluation import (
 from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.hub import default_download_hf, default_upload
 from marin_assets.defaults.nemotron import default_nemotron_cc
+from marin_assets.defaults.pubmed import default_pmc, default_pubmed
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
 from marin_assets.defaults.stackexchange import default_stackexchange
@@ -66,7 +66,9 @@ __all__ = [
     "default_model_comparison",
     "default_nemotron_cc",
     "default_perplexity",
+    "default_pmc",
     "default_preferences",
+    "default_pubmed",
     "default_python_text",
     "default_report",
     "default_sft",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.stages.transform.math_text import math_text
+from marin_assets.documents.xml.math_text import math_text
 
 CODE, CODE_END, SUP, SUP_END, SUB, SUB_END = "\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufdd5"
 INFO, INFO_END = "\ufdd6", "\ufdd7"

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Callable
 
+from marin_assets.documents.xml.raised import raised
 from marin_assets.stages.transform.html_marks import (
     ALL,
     BLOCK,
@@ -44,9 +45,6 @@ SIMPLE_CODE = re.compile(f"[^`&<\\s{BLOCK}]++(?: [^`&<\\s{BLOCK}]++)*+")
 CODE_IN_CODE = re.compile(f"{CODE}[^{CODE_END}\n]*{CODE}")
 MAX_SPANS = 5
 """Levels of inline code, superscripts and subscripts in one another."""
-ONE_TERM = re.compile(r"[-+−±]?\w+|[-+−±]|\([^()]*\)")
-RAISED_TEXT = re.compile(r"st|nd|rd|th|tm|sm|[\[*†‡§¶®™°′″].*", re.IGNORECASE | re.DOTALL)
-"""Superscripts that are no exponents: 1st, TM, and references such as [1] and *."""
 
 
 def resiliparse_markdown(page: str) -> str:
@@ -158,11 +156,10 @@ def span(match: re.Match[str]) -> str:
         changed = minimal.strip(" ")
     elif kind == CODE:
         changed = html.escape(inline_code(text), quote=False)
-    elif (kind == SUP and RAISED_TEXT.fullmatch(text)) or starts_line(match):
+    elif starts_line(match):
         changed = html.escape(text, quote=False)
     else:
-        sign = "^" if kind == SUP else "_"
-        changed = html.escape(sign + (text if ONE_TERM.fullmatch(text) else f"({text})"), quote=False)
+        changed = html.escape(raised("^" if kind == SUP else "_", text), quote=False)
     before = match.string[max(match.start() - 1, 0) : match.start()]
     after = match.string[match.end() : match.end() + 1]
     # A blank inside a mark doubles one outside.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,6 @@ from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.warc.members import Readable, next_member
 from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Damage, Record
 from marin_assets.stages.download.warc.streams import is_divisible, records_from
-from marin_resources.ray_tpu.shards.map_shards import Counts
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
@@ -140,13 +139,18 @@ def check_bounds(config: Any, *counts: str) -> None:
         raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")
 
 
-def require_few_damages(counts: Counts, config: Any) -> None:
-    """Raise CrawlError if the damaged records are more than `config.max_damaged_fraction` of all."""
-    damaged = {reason: counts[f"rejected_{reason}"] for reason in DAMAGES if counts[f"rejected_{reason}"]}
-    if sum(damaged.values()) > config.max_damaged_fraction * counts["records"]:
+def require_few_damages(
+    counts: Mapping[str, int | float], config: Any, *, damages: Sequence[str] = DAMAGES, texts: str = "records"
+) -> None:
+    """Raise CrawlError if the damaged records are more than `config.max_damaged_fraction` of all.
+
+    `texts` is the count of all of them, `damages` the reasons of damage.
+    """
+    damaged = {reason: counts[f"rejected_{reason}"] for reason in damages if counts[f"rejected_{reason}"]}
+    if sum(damaged.values()) > config.max_damaged_fraction * counts[texts]:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in damaged.items())
         raise CrawlError(
-            f"{sum(damaged.values()):,} of the {counts['records']:,} records of {config.input_path!r} are damaged "
+            f"{sum(damaged.values()):,} of the {counts[texts]:,} {texts} of {config.input_path!r} are damaged "
             f"({reasons}), more than max_damaged_fraction {config.max_damaged_fraction:g}. The log names them. "
             "Download the files again, or raise max_damaged_fraction."
         )

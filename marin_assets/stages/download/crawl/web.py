@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.warc.record import CrawlError
+from marin_assets.stages.download.warc.record import AbsentError, CrawlError
 from marin_assets.stages.download.web import answers
 from marin_assets.stages.download.web.answers import body_of, checked_start
 from marin_assets.stages.download.web.connections import acquire_connection
@@ -164,7 +164,8 @@ def _require_answer(answer: requests.Response, url: str) -> None:
         raise Fault(reason, f"the server answered {status}", float(after) if after.isdecimal() else None)
     if status == 416:
         raise Fault("wrong_range", "the server answered 416")
-    raise CrawlError(f"The server answered {status} for {url!r}, expected the file. Correct the path or base_url.")
+    error = AbsentError if status in (404, 410) else CrawlError
+    raise error(f"The server answered {status} for {url!r}, expected the file. Correct the path or base_url.")
 
 
 class WebFile:

@@ -29,6 +29,10 @@ class CrawlError(MarinError, ValueError):
     """A file of a crawl that cannot be read, or a config that cannot be used: one sentence."""
 
 
+class AbsentError(CrawlError):
+    """A server that has no such file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A whole record."""
