@@ -1,7 +1,7 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
-default_text_files, default_warc, default_wet, default_captures, default_wikipedia, default_generation,
-default_datashop, default_upload.
+default_text_files, default_warc, default_wet, default_captures, default_wikipedia, default_wikipedia_xml,
+default_generation, default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -39,7 +39,7 @@ from marin_assets.defaults.training import (
     default_sft,
     default_train,
 )
-from marin_assets.defaults.wikipedia import default_wikipedia
+from marin_assets.defaults.wikipedia import default_wikipedia, default_wikipedia_xml
 
 __all__ = [
     "Datashop",
@@ -72,6 +72,7 @@ __all__ = [
     "default_warc",
     "default_wet",
     "default_wikipedia",
+    "default_wikipedia_xml",
     "grid",
 ]
 

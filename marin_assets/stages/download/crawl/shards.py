@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,6 @@ from marin_assets.stages.download.crawl.crawl_file import UNKNOWN_BYTES, CrawlFi
 from marin_assets.stages.download.warc.members import Readable, next_member
 from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Damage, Record
 from marin_assets.stages.download.warc.streams import is_divisible, records_from
-from marin_resources.ray_tpu.shards.map_shards import Counts
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
@@ -149,7 +148,12 @@ def check_bounds(config: Any, *counts: str) -> None:
 
 
 def require_few_damages(
-    counts: Counts, config: Any, *, damages: Sequence[str] = DAMAGES, of: str = "records", noun: str = "records"
+    counts: Mapping[str, float],
+    config: Any,
+    *,
+    damages: Sequence[str] = DAMAGES,
+    of: str = "records",
+    noun: str = "records",
 ) -> None:
     """Raise CrawlError if the damaged records are more than `config.max_damaged_fraction` of all, `counts[of]`."""
     damaged = {reason: counts[f"rejected_{reason}"] for reason in damages if counts[f"rejected_{reason}"]}
