@@ -11,8 +11,8 @@ from marin_resources.types.near_names import expected_one_of
 
 EXTRACTORS = ("wikitext-1",)
 HIDDEN = ("templates", "tables_dropped", "references", "images", "others")
-"""Kinds of content that a text lacks: templates, which MediaWiki would have replaced by their text; tables that are none
-of data; references; images; and galleries, scores, time lines and the like."""
+"""Kinds of content that a text lacks: templates, which MediaWiki would have replaced by their text; tables that hold no
+data; references; images; and galleries, scores, time lines and the like."""
 COUNTS = (*HIDDEN, "tables", "formulas", "sections_dropped", "without_section_names")
 DISAMBIGUATIONS = (
     "disambiguation", "disambig", "disamb", "dab", "hndis", "geodis", "surname", "given name", "begriffsklärung",
