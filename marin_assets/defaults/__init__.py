@@ -1,6 +1,6 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_conversations -> default_tokenize_chats -> default_sft, default_preferences -> default_tokenize_preferences
--> default_dpo, grid -> default_comparison. `__all__` has the others: sources, such as default_warc and default_wikipedia,
+-> default_dpo, grid -> default_comparison. `__all__` has the others: sources such as default_warc,
 generation, reports, uploads.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
@@ -44,7 +44,7 @@ from marin_assets.defaults.training import (
     default_sft,
     default_train,
 )
-from marin_assets.defaults.wikipedia import default_wikipedia
+from marin_assets.defaults.wikipedia import default_wikipedia, default_wikipedia_xml
 
 __all__ = [
     "Datashop",
@@ -85,6 +85,7 @@ __all__ = [
     "default_warc",
     "default_wet",
     "default_wikipedia",
+    "default_wikipedia_xml",
     "grid",
 ]
 

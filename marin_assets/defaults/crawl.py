@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from marin_assets.stages.download.crawl.crawl_input import COMMON_CRAWL
 from marin_assets.stages.download.crawl.fetch_captures import FetchCapturesConfig, fetch_captures
-from marin_assets.stages.download.crawl.read_warc import COMMON_CRAWL, ReadWarcConfig, read_warc
+from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
 from marin_assets.stages.download.crawl.read_wet import ReadWetConfig, read_wet
 from marin_assets.stages.download.crawl.select_captures import SelectCapturesConfig, select_captures
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown

@@ -131,10 +131,15 @@ def _check(config: HtmlToMarkdownConfig) -> None:
     given = [name for name in CONTENTS if getattr(config, name) is not None]
     if len(given) > 1:
         raise ExtractorError(f"{' and '.join(given)} are both given, expected one of them. Leave one out.")
-    if config.max_characters is not None and config.max_characters < max(1, 2 * config.min_characters):
+    check_lengths(config.min_characters, config.max_characters)
+
+
+def check_lengths(min_characters: int, max_characters: int | None) -> None:
+    """Raise ExtractorError for a `max_characters` that pieces of `min_characters` exceed."""
+    if max_characters is not None and max_characters < max(1, 2 * min_characters):
         raise ExtractorError(
-            f"max_characters is {config.max_characters!r}, expected at least twice min_characters "
-            f"({config.min_characters!r}), so every piece is long enough. Pass a larger max_characters, or None."
+            f"max_characters is {max_characters!r}, expected at least twice min_characters "
+            f"({min_characters!r}), so every piece is long enough. Pass a larger max_characters, or None."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
@@ -56,12 +57,33 @@ class WikiContent:
     """Largest share of characters that are neither letters nor digits. Above it the page is mostly_specials."""
 
 
+class WikiBounds(Protocol):
+    """The fields of a content by which a text is rejected, and its title kept."""
+
+    @property
+    def keep_title(self) -> bool: ...
+
+    @property
+    def max_digit_fraction(self) -> float: ...
+
+    @property
+    def min_words(self) -> int: ...
+
+    @property
+    def max_special_fraction(self) -> float: ...
+
+
 def check_wiki_content(fields: WikiContent) -> None:
     """Raise WikiContentError for an unknown extractor or place of infoboxes, and for a bound that is no share."""
     for name, expected in (("extractor", EXTRACTORS), ("infobox", INFOBOXES)):
         if getattr(fields, name) not in expected:
             value = getattr(fields, name)
             raise WikiContentError(f"wiki.{name} is {value!r}, {expected_one_of(value, expected)}")
+    check_wiki_bounds(fields, "wiki")
+
+
+def check_wiki_bounds(fields: WikiBounds, of: str) -> None:
+    """Raise WikiContentError for a bound that is no share; `of` is the name of the field that has `fields`."""
     for name in ("max_digit_fraction", "max_special_fraction"):
         if not 0 <= getattr(fields, name) <= 1:
-            raise WikiContentError(f"wiki.{name} is {getattr(fields, name)!r}, expected a fraction from 0 to 1.")
+            raise WikiContentError(f"{of}.{name} is {getattr(fields, name)!r}, expected a fraction from 0 to 1.")

@@ -17,7 +17,7 @@ from marin_assets.documents import Document
 from marin_assets.stages.transform.html_marks import without_scripts
 from marin_assets.stages.transform.main_blocks import WIDE
 from marin_assets.stages.transform.main_markdown import characters_of
-from marin_assets.stages.transform.wiki_content import WikiContent
+from marin_assets.stages.transform.wiki_content import WikiBounds, WikiContent
 
 CLASSES = {
     **dict.fromkeys(("mw-ref", "reference", "reflist", "references", "mw-references-wrap"), "reference"),
@@ -56,7 +56,7 @@ def wiki_page(page: Document, fields: WikiContent, counts: Counter[str]) -> Docu
     """
     names = fields.drop_sections.get(str(page.metadata.get("language", "")))
     counts["without_section_names"] += names is None
-    cutter = Cutter(fields, frozenset(map(_folded, names or ())), counts)
+    cutter = Cutter(fields, frozenset(map(folded_heading, names or ())), counts)
     text = cutter.cut(page.text)
     categories = [*page.metadata.get("categories", ()), *cutter.categories]
     return dataclasses.replace(
@@ -64,7 +64,7 @@ def wiki_page(page: Document, fields: WikiContent, counts: Counter[str]) -> Docu
     )
 
 
-def reject_text(text: str, fields: WikiContent) -> str | None:
+def reject_text(text: str, fields: WikiBounds) -> str | None:
     """Return the reason to reject a text, one of REASONS; None to keep it."""
     size = max(1, len(text) - sum(map(str.isspace, text)))
     if sum(map(str.isdigit, text)) > fields.max_digit_fraction * size:
@@ -81,13 +81,14 @@ def words_of(text: str) -> int:
     return wide + len((WIDE.sub(" ", text) if wide else text).split())
 
 
-def with_title(text: str, page: Document, fields: WikiContent) -> str:
+def with_title(text: str, page: Document, fields: WikiBounds) -> str:
     """Return a text below its page's title, if the page has one and it is kept."""
     title = " ".join(str(page.metadata.get("title") or "").split())
     return f"# {title}\n\n{text}" if title and fields.keep_title else text
 
 
-def _folded(heading: str) -> str:
+def folded_heading(heading: str) -> str:
+    """Return a heading as headings are compared."""
     return " ".join(unicodedata.normalize("NFC", heading).casefold().split())
 
 
@@ -161,7 +162,7 @@ class Cutter:
             return "hidden"
         if name == "section" and self.sections and _value("data-mw-section-id", tag[3]):
             heading = SECTION_HEADING.match(self.page, tag.end())
-            if heading and _folded(html.unescape(TAGS.sub("", heading[2]))) in self.sections:
+            if heading and folded_heading(html.unescape(TAGS.sub("", heading[2]))) in self.sections:
                 return "section"
         return None
 

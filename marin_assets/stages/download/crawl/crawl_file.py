@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from marin_resources.storage.files import StoredFile
 
+UNKNOWN_BYTES = -1
+"""Size of a file of the web that was not requested yet."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlFile:
@@ -15,6 +18,7 @@ class CrawlFile:
     """Path in the list, or below the folder. Documents have it, so it does not depend on the place."""
     path: str
     size_bytes: int
+    """UNKNOWN_BYTES, and no etag, for a file of a long list of the web."""
     stored: StoredFile | None
     """State in a store; None for a file of the web."""
     etag: str = ""

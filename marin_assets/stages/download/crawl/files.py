@@ -67,7 +67,7 @@ def is_web(path: str) -> bool:
 
 def _listed(path: str, max_connections: int) -> list[str]:
     """The paths of a list, without repetition, in order. Raises CrawlError."""
-    content = _content(path, max_connections)
+    content = content_of(path, max_connections, noun="list")
     try:
         text = (_gunzipped(content) if content.startswith(b"\x1f\x8b") else content).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
@@ -97,12 +97,13 @@ def _gunzipped(content: bytes) -> bytes:
     return text
 
 
-def _content(path: str, max_connections: int) -> bytes:
+def content_of(path: str, max_connections: int, *, noun: str) -> bytes:
+    """The content of a small file in a store or on a server. Raises CrawlError, in which it is a `noun`."""
     if not is_web(path):
         try:
             return read_bytes(path)
         except FileNotFoundError:
-            raise CrawlError(f"The list {path!r} does not exist. Correct the path.") from None
+            raise CrawlError(f"The {noun} {path!r} does not exist. Correct the path.") from None
     from marin_assets.stages.download.crawl.web import WebClient
 
     with WebClient(max_connections) as client:

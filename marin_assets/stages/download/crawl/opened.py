@@ -23,7 +23,7 @@ def opened(file: CrawlFile, counts: Counter[str], *, max_connections: int) -> It
 
         with WebClient(max_connections) as client:
             try:
-                yield client.opened(file)
+                yield client.opened(client.sized(file))
             finally:
                 counts.update(client.tally.counts())
         return

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents import SUFFIX, Document, check_format, write_documents
-from marin_assets.stages.download.crawl.files import crawl_files
+from marin_assets.documents import Document, write_documents
+from marin_assets.stages.download.crawl.crawl_input import CrawlInput, check_crawl_input, input_files
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import HTML_TYPES, NOTES, REASONS, crawl_notes, page_of
 from marin_assets.stages.download.crawl.shards import (
@@ -32,43 +32,21 @@ from marin_assets.stages.download.crawl.shards import (
 )
 from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Record
 from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.step.values import versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
 KINDS = ("html",)
 
-COMMON_CRAWL = "https://data.commoncrawl.org/"
-
 
 @dataclass(frozen=True, kw_only=True)
-class ReadWarcConfig:
-    input_path: str
-    """A WARC file, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or
-    on the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
-    base_url: str = COMMON_CRAWL
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
-    source: str = versioned("")
-    """The `source` of every page."""
+class ReadWarcConfig(CrawlInput):
     statuses: tuple[int, ...] = versioned((200,))
     """HTTP statuses to keep; () keeps all."""
     content_types: tuple[str, ...] = versioned(HTML_TYPES)
     """MIME types to keep, as the crawler identified them, or else by their first bytes."""
     max_page_bytes: int = versioned(10_000_000)
     """Limit of a page's body, decoded. A larger one is rejected as too_large."""
-    max_files: int | None = versioned(None)
-    """As many of the files, chosen by the hash of their names; None reads all."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged records. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the records of a file before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Compressed bytes of a shard. A larger gzip file is divided."""
-    output_format: str = versioned(SUFFIX)
-    """".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
-    max_connections: int = 8
-    """Limit of the connections of one machine to a server. Common Crawl refuses more than about 10."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -82,9 +60,7 @@ def read_warc(config: ReadWarcConfig) -> dict[str, int | float]:
     end of a file.
     """
     _check(config)
-    files, ignored = crawl_files(
-        config.input_path, config.base_url, max_files=config.max_files, max_connections=config.max_connections
-    )
+    files, ignored = input_files(config)
     counts = map_shards(read_shard, crawl_shards(files, config), output_path=config.output_path)
     require_few_damages(counts, config)
     if not counts["pages"]:
@@ -97,10 +73,8 @@ def read_warc(config: ReadWarcConfig) -> dict[str, int | float]:
 
 
 def _check(config: ReadWarcConfig) -> None:
-    check_format(config.output_format)
-    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
-    if config.max_files is not None and config.max_files < 1:
-        raise CrawlError(f"max_files is {config.max_files!r}, expected 1 or more, or None. Correct it.")
+    check_crawl_input(config)
+    check_bounds(config, "max_page_bytes")
 
 
 def read_shard(shard: CrawlShard) -> Counts:

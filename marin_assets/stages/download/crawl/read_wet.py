@@ -13,15 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents import SUFFIX, Document, check_format, write_documents
-from marin_assets.stages.download.crawl.files import crawl_files
+from marin_assets.documents import Document, write_documents
+from marin_assets.stages.download.crawl.crawl_input import CrawlInput, check_crawl_input, input_files
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import id_of
-from marin_assets.stages.download.crawl.read_warc import COMMON_CRAWL
 from marin_assets.stages.download.crawl.shards import (
     CrawlShard,
     Progress,
-    check_bounds,
     crawl_shards,
     records_of,
     reject,
@@ -29,7 +27,7 @@ from marin_assets.stages.download.crawl.shards import (
 )
 from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Record
 from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.step.values import versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
@@ -39,53 +37,31 @@ REASONS = ("other_type", "segmented", "too_large", "invalid_utf8", "empty", "no_
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadWetConfig:
-    input_path: str
-    """A WET file, a folder of them, or a list of paths, as in ReadWarcConfig."""
-    output_path: str = THIS_OUTPUT_PATH
-    base_url: str = COMMON_CRAWL
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
-    source: str = versioned("")
-    """The `source` of every document."""
+class ReadWetConfig(CrawlInput):
     languages: tuple[str, ...] = versioned(())
     """Keep texts whose first language is one of these, as the crawl has detected it, such as "spa"; () keeps all."""
-    max_files: int | None = versioned(None)
-    """As many of the files, chosen by the hash of their names; None reads all."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged records. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the records of a file before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Compressed bytes of a shard. A larger gzip file is divided."""
-    output_format: str = versioned(SUFFIX)
-    """".jsonl", ".jsonl.gz", ".jsonl.zst" or ".parquet"."""
-    max_connections: int = 8
-    """Limit of the connections of one machine to a server."""
 
     def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
+        check_config(self, check_crawl_input, name)
 
 
 def read_wet(config: ReadWetConfig) -> dict[str, int | float]:
     """Read the texts of WET files as documents.
 
     Returns files, records, documents, rejected, each rejected_<reason>, bytes (of text), and ignored_files if any.
-    Raises CrawlError, and ShardError with file and byte for a damaged end of a file.
+    Raises CrawlError, also if no record is a text, and ShardError with file and byte for a damaged end of a file.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path, config.base_url, max_files=config.max_files, max_connections=config.max_connections
-    )
+    check_crawl_input(config)
+    files, ignored = input_files(config)
     counts = map_shards(read_shard, crawl_shards(files, config), output_path=config.output_path)
     require_few_damages(counts, config)
+    if not counts["documents"]:
+        reasons = ", ".join(f"{counts[f'rejected_{r}']} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "no record"
+        raise CrawlError(
+            f"No record of {config.input_path!r} is a text ({reasons}), expected conversions of WET files. Read WARC "
+            "files with read_warc, or correct languages."
+        )
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
-
-
-def _check(config: ReadWetConfig) -> None:
-    check_format(config.output_format)
-    check_bounds(config, "shard_bytes", "max_connections")
-    if config.max_files is not None and config.max_files < 1:
-        raise CrawlError(f"max_files is {config.max_files!r}, expected 1 or more, or None. Correct it.")
 
 
 def read_shard(shard: CrawlShard) -> Counts:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from marin_assets.stages.download.crawl.cdx import CLUSTER, Block, blocks_of, in
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import is_web, located
 from marin_assets.stages.download.crawl.opened import opened
+from marin_assets.stages.download.crawl.row_groups import row_groups
 from marin_assets.stages.download.crawl.shards import reject
 from marin_assets.stages.download.warc.members import Readable
 from marin_assets.stages.download.warc.record import CrawlError
@@ -161,7 +163,7 @@ def select_shard(shard: IndexShard) -> Counts:
     names = ("lines", "selected", "rejected", *(f"rejected_{reason}" for reason in REASONS), "bytes")
     counts = Counter(dict.fromkeys(names, 0))
     with opened(shard.file, counts, max_connections=shard.config.max_connections) as file:
-        rows = _table_rows(file) if not shard.blocks else _cdx_rows(file, shard.blocks)
+        rows = _table_rows(file, shard.config) if not shard.blocks else _cdx_rows(file, shard.blocks)
         write_rows(shard.output, _selected(rows, shard.config, counts), replace=False)
     return dict(counts)
 
@@ -236,7 +238,7 @@ def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _table_rows(file: Readable) -> Iterator[tuple[str, dict[str, Any]] | None]:
+def _table_rows(file: Readable, config: SelectCapturesConfig) -> Iterator[tuple[str, dict[str, Any]] | None]:
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(_Seekable(file))
@@ -246,13 +248,22 @@ def _table_rows(file: Readable) -> Iterator[tuple[str, dict[str, Any]] | None]:
     if missing:
         raise CrawlError(f"The table lacks the column {missing[0]!r}, expected those of Common Crawl's index.")
     columns = [name for name in COLUMNS if name in table.schema_arrow.names]
-    for batch in table.iter_batches(batch_size=10_000, columns=columns):
+    groups = row_groups(table.metadata, _stored_ranges(config), config.statuses)
+    for batch in table.iter_batches(batch_size=10_000, row_groups=groups, columns=columns):
         for values in batch.to_pylist():
             try:
                 row = _row({COLUMNS[name]: value for name, value in values.items()} | {"timestamp": _time(values)})
                 yield _key(row["url"]), row
             except (ValueError, TypeError, KeyError):
                 yield None
+
+
+def _stored_ranges(config: SelectCapturesConfig) -> list[tuple[str, str]]:
+    """Ranges of url_surtkey that can match, () for any. It has no "www2." before a host, and no reversed numbers."""
+    hosts = [*config.domains, *(urlsplit(url).hostname or "" for url in config.urls)]
+    if any(host.rpartition(".")[2].isdigit() or ":" in host for host in hosts):
+        return []
+    return sorted({*_ranges(config), *key_ranges((), [re.sub(r"^www\d+\.", "", host.lower()) for host in hosts])})
 
 
 def _time(values: Mapping[str, Any]) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.crawl_file import UNKNOWN_BYTES, CrawlFile
 from marin_assets.stages.download.warc.members import Readable, next_member
 from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Damage, Record
 from marin_assets.stages.download.warc.streams import is_divisible, records_from
@@ -52,18 +52,7 @@ class CrawlShard:
 
 def crawl_shards(files: Sequence[CrawlFile], config: Any) -> list[CrawlShard]:
     """Return shards of about `config.shard_bytes`: small files share one, and a large gzip file is divided."""
-    groups: list[list[Piece]] = []
-    size = 0
-    for file in files:
-        is_gzip = file.name.lower().endswith(".gz")
-        parts = max(1, round(file.size_bytes / config.shard_bytes)) if is_gzip else 1
-        borders = [file.size_bytes * part // parts for part in range(parts + 1)]
-        for start, end in pairwise(borders):
-            if not groups or size + end - start > config.shard_bytes:
-                groups.append([])
-                size = 0
-            groups[-1].append(Piece(file=file, start=start, end=end))
-            size += end - start
+    groups = divided(files, config.shard_bytes, lambda file: file.name.lower().endswith(".gz"))
     digits = max(5, len(str(len(groups))))
     return [
         CrawlShard(
@@ -75,6 +64,25 @@ def crawl_shards(files: Sequence[CrawlFile], config: Any) -> list[CrawlShard]:
         )
         for index, pieces in enumerate(groups)
     ]
+
+
+def divided(
+    files: Sequence[CrawlFile], shard_bytes: int, is_divisible: Callable[[CrawlFile], bool]
+) -> list[list[Piece]]:
+    """Return groups of pieces of about `shard_bytes`, in the order of the files. A file of unknown size is a group."""
+    groups: list[list[Piece]] = []
+    size = 0
+    for file in files:
+        parts = round(file.size_bytes / shard_bytes) if is_divisible(file) else 1
+        parts = max(1, parts)
+        borders = [file.size_bytes * part // parts for part in range(parts + 1)]
+        for start, end in pairwise(borders):
+            if not groups or size + end - start > shard_bytes or file.size_bytes == UNKNOWN_BYTES:
+                groups.append([])
+                size = 0
+            groups[-1].append(Piece(file=file, start=start, end=end))
+            size += end - start if file.size_bytes != UNKNOWN_BYTES else shard_bytes
+    return groups
 
 
 def records_of(file: Readable, piece: Piece, config: Any, counts: Counter[str]) -> Iterator[tuple[Record, bool]]:
@@ -140,17 +148,22 @@ def check_bounds(config: Any, *counts: str) -> None:
 
 
 def require_few_damages(
-    counts: Mapping[str, int | float], config: Any, *, damages: Sequence[str] = DAMAGES, texts: str = "records"
+    counts: Mapping[str, int | float],
+    config: Any,
+    *,
+    damages: Sequence[str] = DAMAGES,
+    of: str = "records",
+    noun: str = "",
 ) -> None:
-    """Raise CrawlError if the damaged records are more than `config.max_damaged_fraction` of all.
+    """Raise CrawlError if the damaged ones are more than `config.max_damaged_fraction` of all, `counts[of]`.
 
-    `texts` is the count of all of them, `damages` the reasons of damage.
+    `damages` are the reasons of damage; `noun` is the word for all of them, by default `of`.
     """
     damaged = {reason: counts[f"rejected_{reason}"] for reason in damages if counts[f"rejected_{reason}"]}
-    if sum(damaged.values()) > config.max_damaged_fraction * counts[texts]:
+    if sum(damaged.values()) > config.max_damaged_fraction * counts[of]:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in damaged.items())
         raise CrawlError(
-            f"{sum(damaged.values()):,} of the {counts[texts]:,} {texts} of {config.input_path!r} are damaged "
+            f"{sum(damaged.values()):,} of the {counts[of]:,} {noun or of} of {config.input_path!r} are damaged "
             f"({reasons}), more than max_damaged_fraction {config.max_damaged_fraction:g}. The log names them. "
             "Download the files again, or raise max_damaged_fraction."
         )
@@ -161,7 +174,7 @@ class Progress:
 
     def __init__(self, shard: CrawlShard) -> None:
         self._name = shard.output.rpartition("/")[2].partition(".")[0]
-        self._all_bytes = sum(piece.end - piece.start for piece in shard.pieces)
+        self._all_bytes = sum(max(0, piece.end - piece.start) for piece in shard.pieces)
         self._before, self._start = 0, 0
         self._began_s = self._logged_at_s = time.monotonic()
 
@@ -169,7 +182,7 @@ class Progress:
         self._start = piece.start
 
     def end(self, piece: Piece) -> None:
-        self._before += piece.end - piece.start
+        self._before += max(0, piece.end - piece.start)
 
     def at(self, offset: int, documents: int) -> None:
         now_s = time.monotonic()
@@ -177,7 +190,7 @@ class Progress:
             return
         self._logged_at_s = now_s
         elapsed_s, done = now_s - self._began_s, self._before + max(0, offset - self._start)
-        left_s = elapsed_s * max(0, self._all_bytes - done) / max(done, 1)
+        left_s = elapsed_s * max(0, self._all_bytes - done) / max(done, 1)  # 0 of a file of unknown size
         log.info("%s: %s of %s MB, %s documents, %s documents/s, %s s left", self._name, f"{done / 1e6:,.1f}",
                  f"{self._all_bytes / 1e6:,.1f}", f"{documents:,}", f"{documents / elapsed_s:,.0f}",
                  f"{left_s:,.0f}")  # fmt: skip

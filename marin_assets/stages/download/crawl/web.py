@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.crawl_file import UNKNOWN_BYTES, CrawlFile
 from marin_assets.stages.download.warc.record import AbsentError, CrawlError
 from marin_assets.stages.download.web import answers
 from marin_assets.stages.download.web.answers import body_of, checked_start
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import requests
 
 T = TypeVar("T")
+
+MAX_SIZED_FILES = 1000
+"""Files of a list whose sizes are requested before they are read. The 90,000 of a crawl take a server that permits
+eight connections half an hour; each is then a shard of its own, and its size is requested when it is read."""
 
 FIRST_BYTES = 128 * 2**10
 """Bytes of the first request after a jump. Each that follows has twice as many: a reader that stops or jumps has left
@@ -78,9 +82,19 @@ class WebClient:
             offset += len(parts[-1])
         return b"".join(parts)
 
+    def sized(self, file: CrawlFile) -> CrawlFile:
+        """The file with its size and ETag, by a request if they are unknown. Raises CrawlError and DownloadError."""
+        return self._located(file.name, file.path) if file.size_bytes == UNKNOWN_BYTES else file
+
     def located(self, names: Sequence[str], base: str) -> list[CrawlFile]:
-        """The files below a base, each with its size and ETag. Raises CrawlError and DownloadError."""
+        """The files below a base, each with its size and ETag, of a long list without. Raises CrawlError and
+        DownloadError."""
         base = base.rstrip("/")
+        if len(names) > MAX_SIZED_FILES:
+            return [
+                CrawlFile(name=name, path=f"{base}/{quote(name)}", size_bytes=UNKNOWN_BYTES, stored=None)
+                for name in names
+            ]
         with ThreadPoolExecutor(self._most) as pool:
             files = pool.map(lambda name: self._located(name, f"{base}/{quote(name)}"), names)
             try:

@@ -96,7 +96,7 @@ def read_pmc(config: ReadPmcConfig) -> dict[str, int | float]:
     )
     shards = source_shards(published_order(files), config)
     counts = Counter(map_shards(read_archive, shards, output_path=config.output_path))
-    require_few_damages(counts, config, damages=DAMAGES, texts="articles")
+    require_few_damages(counts, config, damages=DAMAGES, of="articles")
     counts.update(write_valid(shards, config))
     require_texts(counts, config, texts="articles", expected="articles of JATS in .nxml or .xml")
     ignored -= sum(shard.md5 is not None for shard in shards)

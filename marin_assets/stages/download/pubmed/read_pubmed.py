@@ -103,7 +103,7 @@ def read_pubmed(config: ReadPubmedConfig) -> dict[str, int | float]:
     )
     shards = source_shards(published_order(files), config)
     counts = Counter(map_shards(read_file, shards, output_path=config.output_path))
-    require_few_damages(counts, config, damages=DAMAGES, texts="citations")
+    require_few_damages(counts, config, damages=DAMAGES, of="citations")
     counts.update(write_valid(shards, config))
     require_texts(counts, config, texts="citations", expected="citations with abstracts")
     ignored -= sum(shard.md5 is not None for shard in shards)

@@ -29,7 +29,7 @@ from marin_assets.documents.json_line import LineParser
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import crawl_files
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import check_bounds, reject
+from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.stages.download.wiki.articles import DAMAGES, REASONS, Article, article_of
 from marin_assets.stages.download.wiki.dump_lines import CutError, dump_lines
@@ -137,7 +137,7 @@ def read_wiki_html(config: ReadWikiHtmlConfig) -> dict[str, int | float]:
         for n, file in enumerate(files)
     ]
     counts = Counter(map_shards(read_dump, dumps, output_path=config.output_path))
-    _require_few_damages(counts, config)
+    require_few_damages(counts, config, damages=DAMAGES, of="articles", noun="lines")
     counts.update({**NO_PAGES, **map_shards(write_part, _parts(dumps, config), output_path=config.output_path)})
     for dump in dumps:
         remove(dump.output)  # first, so a stage that is killed here reads again and does not miss parts
@@ -148,17 +148,6 @@ def read_wiki_html(config: ReadWikiHtmlConfig) -> dict[str, int | float]:
 
 def _check(config: ReadWikiHtmlConfig) -> None:
     check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
-
-
-def _require_few_damages(counts: Counter[str], config: ReadWikiHtmlConfig) -> None:
-    damaged = {reason: counts[f"rejected_{reason}"] for reason in DAMAGES if counts[f"rejected_{reason}"]}
-    if sum(damaged.values()) > config.max_damaged_fraction * counts["articles"]:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in damaged.items())
-        raise CrawlError(
-            f"{sum(damaged.values()):,} of the {counts['articles']:,} lines of {config.input_path!r} are damaged "
-            f"({reasons}), more than max_damaged_fraction {config.max_damaged_fraction:g}. The log names them. "
-            "Download the files again, or raise max_damaged_fraction."
-        )
 
 
 def read_dump(shard: DumpShard) -> Counts:

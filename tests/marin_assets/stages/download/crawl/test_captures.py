@@ -147,21 +147,43 @@ def test_captures_are_selected_by_each_kind_of_index(
     assert urls(select(index, **fields)[1]) == expected
 
 
-def write_table(folder: Path, target: Path) -> None:
-    """The columnar index of the same captures."""
+def table_rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of the columnar index of the same captures."""
     rows = []
     for name in (WARC.format(number) for number in range(3)):
         for line in cdx_lines(name, (folder / name).read_bytes()):
-            row = json.loads(line.split(" ", 2)[2])
+            key, _, fields = line.replace("org,owls)/port", "org,owls:8080)/port").split(" ", 2)
+            row = json.loads(fields)
             rows.append({
                 "url": row["url"], "fetch_status": int(row["status"]), "content_mime_detected": row["mime-detected"],
                 "content_languages": row["languages"], "content_digest": row["digest"], "warc_filename": name,
                 "warc_record_offset": int(row["offset"]), "warc_record_length": int(row["length"]),
-                "url_host_registered_domain": "x",
+                "url_host_registered_domain": "x", "url_surtkey": key,
             })  # fmt: skip
+    return rows
+
+
+def write_table(folder: Path, target: Path) -> None:
+    """The columnar index, in no order."""
+    rows = table_rows(folder)
     target.mkdir()
     for number in range(2):
         pq.write_table(pa.Table.from_pylist(rows[number::2]), target / f"part-{number}.gz.parquet", row_group_size=7)
+
+
+def test_row_groups_of_a_table_that_cannot_match_are_not_read(folder: Path, select: Select, tmp_path: Path) -> None:
+    rows = sorted(table_rows(folder), key=lambda row: row["url_surtkey"])
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "sorted.parquet", row_group_size=7)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "plain.parquet", row_group_size=7, write_statistics=False)
+    query = {"domains": ("ravens.net",), "urls": ("https://www.owls.org/page/*",)}
+    counts, captures = select(tmp_path / "sorted.parquet", **query)
+    all_counts, all_captures = select(tmp_path / "plain.parquet", **query)
+    assert captures == all_captures
+    assert len(captures) == 18
+    assert counts["lines"] < len(rows) == all_counts["lines"]
+    assert select(tmp_path / "sorted.parquet", statuses=(404,))[0]["lines"] == 7
+    with pytest.raises(CrawlError, match=r"None of the 0 lines of .* is selected"):
+        select(tmp_path / "sorted.parquet", domains=("aaa.aaa",))
 
 
 def test_a_sample_is_chosen_by_the_address(folder: Path, select: Select, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from crawls import Read, reasons
 from warc_files import DATE, conversion, info_record, member, members, record_id, response, warc_record
 
+from marin_assets.stages.download.warc.record import CrawlError
 from marin_resources.ray_tpu.shards.map_shards import ShardError
 
 TEXTS = {f"https://example.org/{number}": f"Ünïcode {number}\n\r\nnext line \t\n" for number in range(40)}
@@ -66,3 +67,15 @@ def test_a_cut_file_is_an_error(tmp_path: Path, read_texts: Read) -> None:
     counts, documents = read_texts(path, allow_cut_files=True, max_damaged_fraction=0.1)
     assert len(documents) == len(TEXTS) - 1
     assert reasons(counts) == {"cut_record": 1, "other_type": 1}
+
+
+def test_files_of_the_other_kind_are_a_sentence(tmp_path: Path, read_texts: Read, read: Read) -> None:
+    warc = tmp_path / "a.warc.gz"
+    warc.write_bytes(members([info_record(), response("https://a.org", b"HTTP/1.1 200 OK\r\n\r\n<p>")]))
+    with pytest.raises(CrawlError, match=r"No record of '.*a\.warc\.gz' is a text \(2 other_type\).* with read_warc"):
+        read_texts(warc)
+    wet = write(tmp_path, [conversion("https://a.org", "text")])
+    with pytest.raises(
+        CrawlError, match=r"No record of '.*' is a page \(2 .*\)[^.]*HTML\. Read WET files with read_wet"
+    ):
+        read(wet)

@@ -191,3 +191,15 @@ def test_kills_among_faults_change_no_page(crawl: CrawlServer, expected: list[ob
     before = len(crawl.requests)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert not any(method == "GET" and path in NAMES for method, path, _ in crawl.requests[before:])
+
+
+def test_sizes_of_a_long_list_are_requested_as_its_files_are_read(
+    crawl: CrawlServer, read: Read, expected: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("marin_assets.stages.download.crawl.web.MAX_SIZED_FILES", len(NAMES) - 1)
+    located = crawl_files(f"{crawl.url}{LIST}", crawl.url, max_files=None, max_connections=2)[0]
+    assert [file.size_bytes for file in located] == [-1] * len(NAMES)
+    assert {path for _, path, _ in crawl.requests} == {LIST}
+    counts, pages = read(f"{crawl.url}{LIST}", base_url=crawl.url, shard_bytes=500)
+    assert pages == expected
+    assert counts["files"] == len(NAMES)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from crawls import documents_of
 from wiki_dumps import article, dump_of
+from wiki_xml import page, xml_of
 
-from marin_assets.defaults import default_wikipedia
+from marin_assets.defaults import default_wikipedia, default_wikipedia_xml
 from marin_assets.stages.transform.wiki_content import WikiContent
+from marin_assets.stages.transform.wikitext.content import WikitextContent
 from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
@@ -53,3 +55,20 @@ def test_a_folder_of_dumps_becomes_documents(tmp_path: Path) -> None:
     documents = documents_of(config.output_path)
     assert [document.id for document in documents] == ["enwiki/1", "enwiki/2"]
     assert documents[0].text.startswith("# Article 1\n\nOwls hunt")
+
+
+def test_a_dump_in_xml_becomes_documents_with_the_same_ids(tmp_path: Path) -> None:
+    plain = version_of(default_wikipedia_xml("wiki", DUMP))
+    assert version_of(default_wikipedia_xml("wiki", DUMP, base_url="s3://copy", checksums_path="/sums")) == plain
+    fewer = WikitextContent(keep_tables=versioned(False))
+    assert version_of(default_wikipedia_xml("wiki", DUMP, content=fewer)) != plain
+    (tmp_path / "dumps").mkdir()
+    pages = [page(number, "[[Owl]]s hunt at night. " * 20) for number in (1, 2)]
+    (tmp_path / "dumps/a.xml").write_text(xml_of(pages))
+    graph = build_graph([default_wikipedia_xml("wiki", str(tmp_path / "dumps"))])
+    for node in graph:
+        config = resolve(node, graph, lambda output: str(tmp_path / output.relative()), "/p")
+        assert node.step.fn(config)["pages"] == 2
+    documents = documents_of(config.output_path)
+    assert [document.id for document in documents] == ["enwiki/1", "enwiki/2"]
+    assert documents[0].text.startswith("# Owl 1\n\nOwls hunt")

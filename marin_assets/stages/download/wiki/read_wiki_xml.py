@@ -1,0 +1,283 @@
+"""Read the articles of XML dumps of Wikipedia as documents whose text is wikitext.
+
+In:  dumps of pages in XML, plain or bzip2, in one file or in parts, with or without the index of a "multistream"; of a
+     folder, a bucket or the web, or a list of their paths.
+Out: documents in shards "part-00000-of-00012.jsonl.zst", in the order of the files and of their pages. An id is
+     "<wiki>/<page>", such as "enwiki/22", as `read_wiki_html` has it; metadata has url, title, language, date, wiki,
+     version and namespaces: the names that links to files and to categories have. `wikitext_to_markdown` reads them.
+
+Each page is a document or rejected for one reason: articles = pages + rejected, rejected = sum of rejected_<reason>. A
+damaged page costs no other one, and a damaged bzip2 stream its own pages. A cut file fails the stage, unless
+`allow_cut_files`.
+
+A large file is divided: a plain one anywhere, bzip2 at its streams. A file of one stream is read by one task.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from marin_assets.documents import Document, shard_name, write_documents
+from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.opened import opened
+from marin_assets.stages.download.crawl.shards import Piece, check_bounds, divided, reject, require_few_damages
+from marin_assets.stages.download.warc.members import Readable
+from marin_assets.stages.download.warc.record import CrawlError
+from marin_assets.stages.download.wiki.articles import Article
+from marin_assets.stages.download.wiki.read_wiki_html import WIKIMEDIA
+from marin_assets.stages.download.wiki.versions import Versions, read_versions, superseded_rows
+from marin_assets.stages.download.wiki.xml_files import (
+    DumpFiles,
+    FileFacts,
+    dump_files,
+    require_sums,
+    write_index,
+    write_sha1,
+)
+from marin_assets.stages.download.wiki.xml_head import Head, read_head
+from marin_assets.stages.download.wiki.xml_pages import DAMAGES, REASONS, article_of_page
+from marin_assets.stages.download.wiki.xml_pieces import Cut, LostPages, PageXml, Splitter, verified
+from marin_assets.stages.download.wiki.xml_streams import Text, as_utf8, has_streams, is_bz2, parts_from
+from marin_assets.step.config_check import check_config
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.resources import Resources
+from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.storage.files import StoredFile, read_json, remove_folder
+from marin_resources.storage.paths import join
+
+KINDS = ("text",)
+
+HIDDEN = ".marin/wiki"
+LOGGED_DAMAGES = 20
+"""Damages of a shard that the log names."""
+EVERY_S = 5.0
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadWikiXmlConfig:
+    input_path: str
+    """A dump in XML, a folder of its parts, or a list of paths that ends with .paths or .paths.gz; on a disk, in a
+    bucket or on the web. Wrap it in versioned(), unless it is the output of a step."""
+    output_path: str = THIS_OUTPUT_PATH
+    base_url: str = WIKIMEDIA
+    """The place below which the paths of a list are: a URL, a bucket or a folder."""
+    checksums_path: str | None = None
+    """A file of SHA-1s to compare the files with, as Wikimedia's sha1sums.txt; None: one that is among the files."""
+    source: str = versioned("")
+    """The `source` of every document."""
+    namespaces: tuple[int, ...] = versioned((0,))
+    """Numbers of namespaces to keep, 0 for articles; () keeps all."""
+    max_page_bytes: int = versioned(20_000_000)
+    """Limit of a page's XML. A larger one is rejected as too_large. MediaWiki's own limit of a text is 2 MiB."""
+    max_damaged_fraction: float = versioned(0.001)
+    """Largest share of damaged pages. Above it the stage fails."""
+    allow_cut_files: bool = versioned(False)
+    """Take the pages of a file before its damaged end."""
+    shard_bytes: int = versioned(256 * 2**20)
+    """Stored bytes of a shard. A larger file is divided."""
+    max_connections: int = 2
+    """Limit of the connections of one machine to a server. Wikimedia refuses more than about 3."""
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, _check, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class XmlShard:
+    """Pieces that follow one another, whose articles become one file, and their versions another."""
+
+    pieces: tuple[Piece, ...]
+    indexed: tuple[tuple[tuple[int, int], ...], ...]
+    """Streams of the index of each piece: offset and number of pages. Empty without an index."""
+    output: str
+    versions: str
+    config: ReadWikiXmlConfig
+
+    @property
+    def inputs(self) -> tuple[StoredFile, ...]:
+        return tuple(piece.file.stored for piece in self.pieces if piece.file.stored is not None)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.output, self.versions)
+
+
+def read_wiki_xml(config: ReadWikiXmlConfig) -> dict[str, int | float]:
+    """Read the articles of XML dumps as documents of wikitext.
+
+    Returns files, articles (pages of the dump), pages, rejected, each rejected_<reason>, bytes (of text), cut_files,
+    verified_files, indexed_pages and ignored_files. Raises CrawlError, also for a page that occurs twice and if no page
+    is kept, and ShardError with the file for a cut one.
+    """
+    _check(config)
+    files = dump_files(config.input_path, config.base_url, config.checksums_path, config.max_connections)
+    counts = _verify(files, config)
+    shards, indexed = _shards(files, config)
+    counts.update(indexed)
+    counts.update(map_shards(read_shard, shards, output_path=config.output_path))
+    require_few_damages(counts, config, damages=DAMAGES, of="articles", noun="pages")
+    _require_one_of_each(shards, config)
+    if not counts["pages"]:
+        reasons = ", ".join(f"{counts[f'rejected_{r}']:,} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "none"
+        raise CrawlError(
+            f"None of the {counts['articles']:,} pages of {config.input_path!r} is kept ({reasons}), expected articles "
+            "of wikitext. Correct the path or the namespaces."
+        )
+    with suppress(FileNotFoundError):
+        remove_folder(join(config.output_path, HIDDEN))
+    return {"files": len(files.dumps), **counts, "ignored_files": files.ignored}
+
+
+def _check(config: ReadWikiXmlConfig) -> None:
+    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
+
+
+def _facts(files: list[CrawlFile], kind: str, config: ReadWikiXmlConfig) -> list[FileFacts]:
+    hidden = join(config.output_path, HIDDEN)
+    return [
+        FileFacts(file=file, output=join(hidden, f"{n:05}.{kind}"), max_connections=config.max_connections)
+        for n, file in enumerate(files)
+    ]
+
+
+def _verify(files: DumpFiles, config: ReadWikiXmlConfig) -> Counter[str]:
+    """Compare the files with their checksums."""
+    listed = [file for file in (*files.dumps, *files.indexes.values()) if file.name.rpartition("/")[2] in files.sums]
+    if files.sums and not listed:
+        raise CrawlError(
+            f"The checksums have none of the files of {config.input_path!r}, such as {files.dumps[0].name!r}. Correct "
+            "checksums_path."
+        )
+    shards = _facts(listed, "sha1", config)
+    counts = Counter({"verified_files": 0, **map_shards(write_sha1, shards, output_path=config.output_path)})
+    require_sums(shards, files.sums)
+    return counts
+
+
+def _shards(files: DumpFiles, config: ReadWikiXmlConfig) -> tuple[list[XmlShard], Counts]:
+    facts = _facts(list(files.indexes.values()), "streams", config)
+    counts = {"indexed_pages": 0, **map_shards(write_index, facts, output_path=config.output_path)}
+    streams = {name: read_json(shard.output) for name, shard in zip(files.indexes, facts, strict=True)}
+    groups = divided(files.dumps, config.shard_bytes, lambda file: _is_divisible(file, config))
+    shards = []
+    for n, pieces in enumerate(groups):
+        indexed = tuple(
+            tuple((at, pages) for at, pages in streams.get(piece.file.name, ()) if piece.start <= at < piece.end)
+            for piece in pieces
+        )
+        output = join(config.output_path, shard_name(n, len(groups)))
+        versions = join(config.output_path, HIDDEN, f"{n:05}.versions")
+        shards.append(XmlShard(pieces=tuple(pieces), indexed=indexed, output=output, versions=versions, config=config))
+    return shards, counts
+
+
+def _is_divisible(file: CrawlFile, config: ReadWikiXmlConfig) -> bool:
+    """Whether a file that is large enough has text that can be entered."""
+    if file.size_bytes < 1.5 * config.shard_bytes:
+        return False
+    with opened(file, Counter(), max_connections=config.max_connections) as readable:
+        return _head(readable, file.name).encoding == "utf-8" and (not is_bz2(readable) or has_streams(readable))
+
+
+def _head(file: Readable, name: str) -> Head:
+    return read_head((part.data for part in parts_from(file, 0) if isinstance(part, Text)), name)
+
+
+def read_shard(shard: XmlShard) -> Counts:
+    """Read one shard. Returns the counts of `read_wiki_xml`."""
+    names = ("articles", "pages", "rejected", *(f"rejected_{r}" for r in (*DAMAGES, *REASONS)), "bytes", "cut_files")
+    counts, versions = Counter(dict.fromkeys(names, 0)), Versions()
+    write_documents(shard.output, _documents(shard, counts, versions), replace=False)
+    versions.parts.append(counts["pages"])
+    versions.write(shard.versions)
+    return dict(counts)
+
+
+def _documents(shard: XmlShard, counts: Counter[str], versions: Versions) -> Iterator[Document]:
+    for piece, indexed in zip(shard.pieces, shard.indexed, strict=True):
+        for article in _articles(piece, indexed, shard.config, counts):
+            counts["pages"] += 1
+            counts["bytes"] += len(article.page.text.encode())
+            versions.add(article)
+            yield article.page
+
+
+def _articles(
+    piece: Piece, indexed: tuple[tuple[int, int], ...], config: ReadWikiXmlConfig, counts: Counter[str]
+) -> Iterator[Article]:
+    name = piece.file.name
+    began_s = logged_at_s = time.monotonic()
+    with opened(piece.file, counts, max_connections=config.max_connections) as file:
+        head = _head(file, name)
+        parts = parts_from(file, piece.start)
+        splitter = Splitter(
+            head.prefix,
+            end=2**63 if piece.end == piece.file.size_bytes else piece.end,
+            is_plain=not is_bz2(file),
+            most_bytes=config.max_page_bytes,
+        )
+        for item in verified(splitter.pages(parts if head.encoding == "utf-8" else as_utf8(parts, head.encoding))):
+            if isinstance(item, Cut):
+                _cut(item, name, config, counts)
+            elif isinstance(item, LostPages):
+                _lose(item, name, indexed, counts)
+            else:
+                counts["articles"] += 1
+                article = _article(item, head, config)
+                if isinstance(article, Article):
+                    yield article
+                else:
+                    reject(counts, article[0])
+                    _log(counts, article, f"{name!r} at byte {item.offset}")
+            if (now_s := time.monotonic()) - logged_at_s >= EVERY_S:
+                logged_at_s = now_s
+                log.info("%s: %s pages of the dump, %s a second", name, f"{counts['articles']:,}",
+                         f"{counts['articles'] / (now_s - began_s):,.0f}")  # fmt: skip
+
+
+def _article(page: PageXml, head: Head, config: ReadWikiXmlConfig) -> Article | tuple[str, str]:
+    if page.reason:
+        return page.reason, "it has no end" if page.reason == "bad_page" else ""
+    return article_of_page(page.xml, head, source=config.source, namespaces=tuple(config.namespaces))
+
+
+def _cut(cut: Cut, name: str, config: ReadWikiXmlConfig, counts: Counter[str]) -> None:
+    if not config.allow_cut_files:
+        raise CrawlError(
+            f"The file {name!r} is damaged or cut ({cut.detail}). Download it again, or pass allow_cut_files=True to "
+            "take the pages before it."
+        )
+    counts["cut_files"] += 1
+    log.warning("%r is cut (%s)", name, cut.detail)
+
+
+def _lose(lost: LostPages, name: str, indexed: tuple[tuple[int, int], ...], counts: Counter[str]) -> None:
+    behind = lost.stream.behind if lost.stream.behind is not None else 2**63
+    pages = max(lost.pages, sum(pages for at, pages in indexed if lost.stream.offset <= at < behind) - lost.yielded)
+    for _ in range(pages):
+        counts["articles"] += 1
+        reject(counts, "lost_stream")
+    _log(counts, ("lost_stream", lost.stream.detail), f"{name!r} at byte {lost.stream.offset}", pages)
+
+
+def _log(counts: Counter[str], rejected: tuple[str, str], place: str, pages: int = 1) -> None:
+    reason, detail = rejected
+    if reason in DAMAGES and sum(counts[f"rejected_{damage}"] for damage in DAMAGES) <= LOGGED_DAMAGES + pages:
+        log.warning("%s: %d pages are lost (%s: %s)", place, pages, reason, detail)
+
+
+def _require_one_of_each(shards: list[XmlShard], config: ReadWikiXmlConfig) -> None:
+    """Raise CrawlError for a page that occurs twice: a dump has each once."""
+    files = [read_versions(shard.versions) for shard in shards]
+    twice = sum(len(part) for parts in superseded_rows(files) for part in parts)
+    if twice:
+        raise CrawlError(
+            f"{twice:,} pages occur twice below {config.input_path!r}, expected the parts of one dump of a wiki. Leave "
+            "the other dumps out."
+        )
