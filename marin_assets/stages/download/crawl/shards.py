@@ -140,13 +140,15 @@ def check_bounds(config: Any, *counts: str) -> None:
         raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")
 
 
-def require_few_damages(counts: Counts, config: Any) -> None:
-    """Raise CrawlError if the damaged records are more than `config.max_damaged_fraction` of all."""
-    damaged = {reason: counts[f"rejected_{reason}"] for reason in DAMAGES if counts[f"rejected_{reason}"]}
-    if sum(damaged.values()) > config.max_damaged_fraction * counts["records"]:
+def require_few_damages(
+    counts: Counts, config: Any, *, damages: Sequence[str] = DAMAGES, kind: str = "records"
+) -> None:
+    """Raise CrawlError if the damaged records are more than `config.max_damaged_fraction` of all, `counts[kind]`."""
+    damaged = {reason: counts[f"rejected_{reason}"] for reason in damages if counts[f"rejected_{reason}"]}
+    if sum(damaged.values()) > config.max_damaged_fraction * counts[kind]:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in damaged.items())
         raise CrawlError(
-            f"{sum(damaged.values()):,} of the {counts['records']:,} records of {config.input_path!r} are damaged "
+            f"{sum(damaged.values()):,} of the {counts[kind]:,} {kind} of {config.input_path!r} are damaged "
             f"({reasons}), more than max_damaged_fraction {config.max_damaged_fraction:g}. The log names them. "
             "Download the files again, or raise max_damaged_fraction."
         )
