@@ -1,6 +1,6 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
-default_text_files, default_warc, default_wet, default_captures, default_wikipedia, default_generation,
+default_text_files, default_warc, default_wet, default_captures, default_wikipedia, default_ar5iv, default_generation,
 default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from marin_assets.defaults.ar5iv import default_ar5iv
 from marin_assets.defaults.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.data import (
     default_download,
@@ -46,6 +47,7 @@ __all__ = [
     "GridPoint",
     "PythonText",
     "default_anneal",
+    "default_ar5iv",
     "default_captures",
     "default_checkpoint_evals",
     "default_comparison",
