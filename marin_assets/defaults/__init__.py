@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from marin_assets.defaults.ar5iv import default_ar5iv
 from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
 from marin_assets.defaults.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.data import (
@@ -51,6 +52,7 @@ __all__ = [
     "GridPoint",
     "PythonText",
     "default_anneal",
+    "default_ar5iv",
     "default_captures",
     "default_checkpoint_evals",
     "default_comparison",

@@ -8,7 +8,8 @@ Out: documents, shard for shard under the same names. A page keeps its id, sourc
 With `main_content`, pages of foreign sites lose their navigation, notices, comments and lists of links; what is cut is
 counted. The text is a function of the page alone: no limit of time, and no memory of other pages. With `wiki`, pages of
 wikis lose references, navigation, notices and some sections, and get their title and categories. With `thread`, the
-question and the answers of a page become one text by templates.
+question and the answers of a page become one text by templates. With `latexml`, papers lose authors, references,
+footnotes and captions, and their equations are aligned displays.
 
 Each page is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
 """
@@ -22,7 +23,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
-from marin_assets.stages.transform import thread_content, wiki_content
+from marin_assets.stages.transform import latexml_content, thread_content, wiki_content
+from marin_assets.stages.transform.latexml_content import LatexmlContent
 from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content
 from marin_assets.stages.transform.pieces import pieces
 from marin_assets.stages.transform.thread_content import ThreadContent
@@ -64,7 +66,7 @@ TAG = re.compile(rf"</?(?:{TAG_NAMES})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 
 
 EXTRACTORS = ("resiliparse-2",)
-CONTENTS = ("main_content", "wiki", "thread")
+CONTENTS = ("main_content", "wiki", "thread", "latexml")
 """Fields of which one may be given."""
 
 
@@ -97,6 +99,8 @@ class HtmlToMarkdownConfig:
     """WikiContent() keeps the content of pages that are Parsoid's HTML, as `read_wiki_html` has them."""
     thread: ThreadContent | None = None
     """ThreadContent() composes the text of pages that are threads, as `read_stackexchange` has them."""
+    latexml: LatexmlContent | None = None
+    """LatexmlContent() keeps the content of papers that are LaTeXML's HTML, as `read_ar5iv` has them."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -108,9 +112,10 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
     Returns pages, pages_kept, rejected, each rejected_<reason>, pages_unaccounted, documents, markup_left (pages whose
     text still has tags), bytes_in and bytes_out; with main_content also page_characters, main_characters,
     cut_characters and each cut_<reason>, of all pages that were parsed; with wiki cut_characters, each cut_<reason>,
-    infoboxes and without_section_names; with thread answers, answers_without_text and formulas. Raises ExtractorError
-    for an unknown extractor, and for a max_characters too small, MainContentError, WikiContentError and
-    ThreadContentError for unknown rules.
+    infoboxes and without_section_names; with thread answers, answers_without_text and formulas; with latexml
+    cut_characters, each cut_<reason>, formulas and displays. Raises ExtractorError for an unknown extractor, and for a
+    max_characters too small, MainContentError, WikiContentError, ThreadContentError and LatexmlContentError for unknown
+    rules.
     """
     _check(config)
     pages = document_files(config.pages_path)
@@ -128,6 +133,8 @@ def _check(config: HtmlToMarkdownConfig) -> None:
         wiki_content.check_wiki_content(config.wiki)
     if config.thread is not None:
         thread_content.check_thread_content(config.thread)
+    if config.latexml is not None:
+        latexml_content.check_latexml_content(config.latexml)
     given = [name for name in CONTENTS if getattr(config, name) is not None]
     if len(given) > 1:
         raise ExtractorError(f"{' and '.join(given)} are both given, expected one of them. Leave one out.")
@@ -150,6 +157,8 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
     if shard.config.wiki:
         names += [*(f"rejected_{reason}" for reason in wiki_content.REASONS), *wiki_content.COUNTS]
     names += thread_content.COUNTS if shard.config.thread else ()
+    if shard.config.latexml:
+        names += [*(f"rejected_{reason}" for reason in latexml_content.REASONS), *latexml_content.COUNTS]
     counts = Counter(dict.fromkeys(names, 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
         write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
@@ -165,8 +174,7 @@ def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str])
     for page in read_documents(path):
         counts["pages"] += 1
         counts["bytes_in"] += len(page.text.encode())
-        reason = reject_page(page.text, config)
-        content = page if reason or config.wiki is None else wiki_html.wiki_page(page, config.wiki, counts)
+        content, reason = content_of(page, config, counts)
         text = None
         if reason is None:
             text = thread_text(page, thread, to_markdown, counts) if thread else to_markdown(content.text)
@@ -184,6 +192,24 @@ def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str])
             counts["documents"] += 1
             counts["bytes_out"] += len(document.text.encode())
             yield document
+
+
+def content_of(page: Document, config: HtmlToMarkdownConfig, counts: Counter[str]) -> tuple[Document, str | None]:
+    """Return a page with the HTML of its content alone, and the reason to reject it before parsing, or None."""
+    if config.latexml is None:
+        reason = reject_page(page.text, config)
+        if reason or config.wiki is None:
+            return page, reason
+        from marin_assets.stages.transform.wiki_html import wiki_page  # late, for its weight
+
+        return wiki_page(page, config.wiki, counts), None
+    if len(page.text) > config.max_page_characters:
+        return page, "too_long"
+    from marin_assets.stages.transform.latexml_html import latexml_page
+
+    content = latexml_page(page, config.latexml, counts)
+    # The content is parsed, not the page, which is MathML for the most part.
+    return (page, "not_latexml") if content is None else (content, reject_page(content.text, config))
 
 
 def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:

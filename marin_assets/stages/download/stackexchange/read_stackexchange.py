@@ -29,7 +29,7 @@ from marin_assets.documents.lines import TooLong
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import crawl_files
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import check_bounds, reject
+from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
 from marin_assets.stages.download.stackexchange.dump_rows import CutError, read_rows
 from marin_assets.stages.download.stackexchange.posts import DAMAGES, Post, post_of
 from marin_assets.stages.download.stackexchange.runs import RunWriter, ranges, read_frames, read_range
@@ -171,7 +171,7 @@ def read_stackexchange(config: ReadStackexchangeConfig) -> dict[str, int | float
         for n, (site, file) in enumerate(files)
     ]
     counts = Counter(map_shards(read_dump, dumps, output_path=config.output_path))
-    _require_few_damages(counts, config)
+    require_few_damages(counts, config, damages=DAMAGES, of="posts", noun="rows")
     shards = _range_shards(dumps, config)
     _remove_others(config.output_path, shards)
     counts.update(map_shards(join_threads, shards, output_path=config.output_path))
@@ -195,17 +195,6 @@ def _check(config: ReadStackexchangeConfig) -> None:
         raise CrawlError(
             f"max_answers is {config.max_answers!r}, expected at least 1 and min_answers ({config.min_answers!r}), or "
             "None. Correct it."
-        )
-
-
-def _require_few_damages(counts: Counter[str], config: ReadStackexchangeConfig) -> None:
-    damaged = {reason: counts[f"rejected_{reason}"] for reason in DAMAGES if counts[f"rejected_{reason}"]}
-    if sum(damaged.values()) > config.max_damaged_fraction * counts["posts"]:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in damaged.items())
-        raise CrawlError(
-            f"{sum(damaged.values()):,} of the {counts['posts']:,} rows of {config.input_path!r} are damaged "
-            f"({reasons}), more than max_damaged_fraction {config.max_damaged_fraction:g}. The log names them. "
-            "Download the files again, or raise max_damaged_fraction."
         )
 
 

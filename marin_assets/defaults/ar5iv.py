@@ -1,0 +1,56 @@
+"""Create the steps of ar5iv's papers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from marin_assets.defaults.crawl import source_path
+from marin_assets.stages.download.ar5iv.read_ar5iv import ReadAr5ivConfig, read_ar5iv
+from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
+from marin_assets.stages.transform.latexml_content import LatexmlContent
+from marin_assets.step.argument_check import checks_arguments
+from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.step import Step
+from marin_assets.step.values import InputName, PartitionName, output_path_of, versioned
+
+
+@checks_arguments("source")
+def default_ar5iv(
+    name: str,
+    source: Step | InputName | PartitionName | str,
+    *,
+    content: LatexmlContent | None = None,
+    base_url: str = "",
+    max_damaged_fraction: float = 0.001,
+    expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
+) -> Step:
+    """Return the step "documents/<name>": the papers, as Markdown, that "raw/<name>" reads from ar5iv's zip archives.
+
+    `source` is an archive, a folder of them, or a list of paths (".paths.gz") below `base_url`; on a disk, in a bucket
+    or on a server; or a step whose output it is. `content` chooses what is kept of a paper, LatexmlContent() if None.
+    All but `base_url` enter the version.
+    """
+    raw = Step(
+        name=f"raw/{name}",
+        fn=read_ar5iv,
+        config=ReadAr5ivConfig(
+            input_path=source_path(source),
+            base_url=base_url,
+            source=versioned(name),
+            max_damaged_fraction=versioned(max_damaged_fraction),
+        ),
+        extras=("curate",),
+        resumable=True,
+        partitions=partitions,
+    )
+    return Step(
+        name=f"documents/{name}",
+        fn=html_to_markdown,
+        config=HtmlToMarkdownConfig(pages_path=output_path_of(raw), latexml=content or LatexmlContent()),
+        extras=("curate",),
+        resumable=True,
+        expectations=[expect("pages_unaccounted", at_least=0, at_most=0), *expectations],
+        partitions=partitions,
+    )
