@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from marin_assets.stages.download import listed
 from marin_assets.stages.download.listed import DownloadListedConfig, ListError, chosen, download_listed
+from marin_assets.stages.download.web import faults
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError
 from marin_resources.storage.files import list_files
@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(listed, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(faults, "FIRST_WAIT_S", 0.001)
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
@@ -110,7 +110,9 @@ def test_a_busy_server_is_tried_again_and_counted(server: Server, tmp_path: Path
 
 def test_a_server_that_stays_busy_is_an_error_and_what_is_there_is_kept(server: Server, tmp_path: Path) -> None:
     server.busy["readme.txt"] = 100
-    with pytest.raises(ShardError, match="was tried 6 times, the last time with ClientResponseError: 503"):
+    with pytest.raises(
+        ShardError, match="failed 8 times in a row, the last time because of 'server_error': the server answered 503"
+    ):
         make(server, tmp_path, names=("q=high/a.zst", "readme.txt"))
     server.busy.clear()
     make(server, tmp_path, names=("q=high/a.zst", "readme.txt"))
