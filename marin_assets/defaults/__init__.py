@@ -1,7 +1,7 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
-default_text_files, default_warc, default_wet, default_captures, default_wikipedia, default_generation,
-default_datashop, default_upload.
+default_download_listed, default_text_files, default_warc, default_wet, default_captures, default_wikipedia,
+default_generation, default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from marin_assets.defaults.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.data import (
     default_download,
+    default_download_listed,
     default_snapshot,
     default_text_files,
     default_tokenize,
@@ -40,11 +41,13 @@ from marin_assets.defaults.training import (
     default_train,
 )
 from marin_assets.defaults.wikipedia import default_wikipedia
+from marin_assets.stages.download.stores.access import StoreAccess
 
 __all__ = [
     "Datashop",
     "GridPoint",
     "PythonText",
+    "StoreAccess",
     "default_anneal",
     "default_captures",
     "default_checkpoint_evals",
@@ -53,6 +56,7 @@ __all__ = [
     "default_docstring_chats",
     "default_download",
     "default_download_hf",
+    "default_download_listed",
     "default_dpo",
     "default_eval",
     "default_generation",

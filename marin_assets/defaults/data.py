@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
+from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
+from marin_assets.stages.download.stores.access import StoreAccess
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.chat.templates import named_template
@@ -42,6 +44,9 @@ def default_download(
     source: str,
     *,
     expected_sha256: Mapping[str, str] | None = None,
+    checksum_file: str | None = None,
+    allow_unchecked: bool = False,
+    access: StoreAccess | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
     origin: Origin | None = None,
@@ -49,11 +54,17 @@ def default_download(
 ) -> Step:
     """Return the step "raw/<name>", which copies `source` (an fsspec URL, a glob or a folder), with checksums.
 
-    `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest.
+    `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest,
+    or another one than `checksum_file` has, such as "https://a.org/SHA256SUMS". `access` has rights and limits.
     `origin` has the licence and the size of somebody else's data; without one, the plan shows those of a web address
     as unknown. With `partitions`, `source` has the key in it: this_partition(form="s3://crawls/{partition}/wet").
     """
-    config = DownloadFilesConfig(source=source if isinstance(source, PartitionName) else versioned(source))
+    config = DownloadFilesConfig(
+        source=source if isinstance(source, PartitionName) else versioned(source),
+        checksum_file=checksum_file,
+        allow_unchecked=allow_unchecked,
+        access=access or StoreAccess(),
+    )
     if expected_sha256:
         config = dataclasses.replace(config, expected_sha256=versioned(dict(expected_sha256)))
     return Step(
@@ -65,6 +76,51 @@ def default_download(
         expectations=expectations,
         origin=origin or _origin_of(source),
         partitions=partitions,
+    )
+
+
+@checks_arguments()
+def default_download_listed(
+    name: str,
+    base: str,
+    *,
+    list_path: str | None = None,
+    names: Sequence[str] = (),
+    include: Sequence[str] = ("**",),
+    sample_files: int | None = None,
+    sample_fraction: float | None = None,
+    checksum_file: str | None = None,
+    allow_unchecked: bool = False,
+    access: StoreAccess | None = None,
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+    origin: Origin | None = None,
+) -> Step:
+    """Return the step "raw/<name>", which copies the files below `base` that a list names, with checksums.
+
+    `list_path`: a file of names or addresses, one a line, in any store, or output_path_of(step, …); or `names`
+    themselves. All of these, the globs of `include` and the sample enter the version. Other arguments are those of
+    `default_download`.
+    """
+    config = DownloadListedConfig(
+        base=versioned(base),
+        list_path=versioned(list_path) if isinstance(list_path, str) else list_path,
+        names=versioned(tuple(names)),
+        include=versioned(tuple(include)),
+        sample_files=None if sample_files is None else versioned(sample_files),
+        sample_fraction=None if sample_fraction is None else versioned(sample_fraction),
+        checksum_file=checksum_file,
+        allow_unchecked=allow_unchecked,
+        access=access or StoreAccess(),
+    )
+    return Step(
+        name=f"raw/{name}",
+        fn=download_listed,
+        config=config,
+        resumable=True,
+        override_output_path=override_output_path,
+        expectations=expectations,
+        origin=origin or _origin_of(base),
     )
 
 

@@ -19,14 +19,14 @@ class AccessError(InvalidInputError):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreAccess:
-    """How a source is accessed."""
+    """Rights and limits at a source."""
 
     anonymous: bool = False
-    """Of S3 and GCS: send no credentials. For public buckets, on a machine with other credentials or none."""
+    """Send no credentials to S3 or GCS: for public buckets, on a machine with other credentials or none."""
     requester_pays: bool = False
-    """Of S3 and GCS: accept the costs of requests and transfer from a bucket whose owner does not pay them."""
+    """Accept, of S3 or GCS, the costs of requests and transfer from a bucket whose owner does not pay them."""
     user_project: str = ""
-    """Of GCS with requester_pays: the project that pays; "" for that of the credentials."""
+    """The project of GCS that pays with requester_pays; "" for that of the credentials."""
     max_connections: int = 8
     """Limit of connections of a machine to a server of the web, for all its processes."""
     max_requests_per_s: float | None = None

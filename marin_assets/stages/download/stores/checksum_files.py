@@ -26,7 +26,7 @@ NAME = "{name}"
 """In the path of a file of checksums: the name of a file, for one that has its own, as "https://a.org/{name}.md5"."""
 KIND_OF = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512", 8: "crc32c"}
 GNU = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]+)(?:(?: [ *]|[ \t]+)(?P<name>\S.*))?")
-BSD = re.compile(r"(?P<kind>[A-Za-z0-9][A-Za-z0-9_/-]*) ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9A-Fa-f]+)")
+BSD = re.compile(r"(?P<escaped>\\?)(?P<kind>[A-Za-z0-9][A-Za-z0-9_/-]*) ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9A-Fa-f]+)")
 SIGNATURES = ("", ".asc", ".gpg", ".sig", ".sign")
 """Endings of the file itself and of its signatures, which it cannot have."""
 SHOWN = 3
@@ -99,7 +99,7 @@ def _parsed(line: str, number: int, path: str) -> Line:
             "SHA-512 or CRC32C in hexadecimal, and a name. Correct it, or pass another file."
         )
     name = match["name"] or ""
-    if gnu and gnu["escaped"]:
+    if match["escaped"]:
         name = re.sub(r"\\([\\nr])", lambda escape: {"n": "\n", "r": "\r"}.get(escape[1], "\\"), name)
     return Line(name=name.removeprefix("./"), kind=kind, digest=match["digest"].lower())
 

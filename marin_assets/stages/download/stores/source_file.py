@@ -38,7 +38,7 @@ class Expected:
     digest: str
     """In hexadecimal."""
     by: str
-    """Its origin: "expected_sha256", "the file 'SHA256SUMS'", "its store"."""
+    """The origin, as a phrase: "expected_sha256", "'SHA256SUMS'", "its store"."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,7 @@ class RemoteFile(Protocol):
 
 
 F = TypeVar("F", bound=RemoteFile)
+F_contra = TypeVar("F_contra", bound=RemoteFile, contravariant=True)
 
 
 class Check(Protocol):
@@ -74,25 +75,25 @@ class Check(Protocol):
         """The file's JSON in `.checksums`. Raises WrongChecksumError."""
 
 
-class Remote(Protocol[F]):
+class Remote(Protocol[F_contra]):
     """The place that has the files."""
 
-    def blocks(self, file: F, start: int, end: int | None, *, whole: bool) -> Iterator[bytes]:
+    def blocks(self, file: F_contra, start: int, end: int | None, *, whole: bool) -> Iterator[bytes]:
         """The bytes of a file from `start` to `end`, the file's end if `whole`. Raises Fault and MarinError."""
 
-    def forget(self, file: F) -> None:
+    def forget(self, file: F_contra) -> None:
         """Forget all that is kept of a file, as it is complete or wrong."""
 
-    def check(self, file: F) -> Check:
+    def check(self, file: F_contra) -> Check:
         """The checksums to compute of a file."""
 
-    def is_complete(self, file: F, entry: dict[str, Any], size_bytes: int) -> bool:
+    def is_complete(self, file: F_contra, entry: dict[str, Any], size_bytes: int) -> bool:
         """Whether an earlier attempt, which wrote the entry, has fetched and verified this very content."""
 
-    def subject(self, file: F) -> str:
+    def subject(self, file: F_contra) -> str:
         """A phrase for errors: "file 'a.bin' of the dataset 'lab/texts'"."""
 
-    def advice(self, file: F) -> str:
+    def advice(self, file: F_contra) -> str:
         """A clause for a checksum that is wrong twice: what to do."""
 
 
@@ -164,7 +165,7 @@ class Transfer(Generic[F]):
         return [file for file in files if sizes.get(file.path) is None]
 
     def _complete_size(self, file: F) -> int | None:
-        """The size of a file that an earlier attempt has completed; None if there is none."""
+        """The size of a file that an earlier attempt has completed; None without one."""
         try:
             entry = read_json(mark_path(file.path, self._output_path))
             size_bytes = size_of(join(self._output_path, file.path))
