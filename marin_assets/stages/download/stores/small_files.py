@@ -76,3 +76,5 @@ def _content(path: str, access: StoreAccess, output_path: str) -> bytes:
         return content
     except FileNotFoundError:
         raise MissingFileError(f"{path!r} does not exist, expected a list. Correct the path.") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise SourceError(f"{path!r} cannot be read ({error}), expected a list. Correct the path.") from error
