@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from marin_assets.stages.download.stores.access import StoreAccess, filesystem_for
-from marin_assets.stages.download.stores.source_file import SourceError, SourceFile, changed, wrong_size
-from marin_assets.stages.download.web.answers import RANGE
+from marin_assets.stages.download.stores.source_file import SourceError, SourceFile, changed, require_range
 from marin_assets.stages.download.web.faults import Fault
 from marin_assets.stages.download.web.pace import Pace
 from marin_assets.stages.download.web.tally import Tally
@@ -44,12 +43,7 @@ class GcsReader:
                 raise changed(file, file.mark, "another generation, or none") from None
             except (*FAILURES, ValueError) as error:
                 raise _translated(file, error) from error
-            given = headers.get("Content-Range", "")
-            match = RANGE.fullmatch(given)
-            if match is None or int(match[1]) != start:
-                raise Fault("wrong_range", f"the store sent the range {given!r:.60}, expected one from {start}")
-            if match[3].isdecimal() and file.size_bytes not in (None, int(match[3])):
-                raise wrong_size(file, int(match[3]))
+            require_range(file, headers.get("Content-Range", ""), start)
             if not data:
                 return
             yield bytes(data[: end - start])

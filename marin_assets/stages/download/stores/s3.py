@@ -11,8 +11,7 @@ import fsspec.asyn
 from botocore.exceptions import BotoCoreError, ClientError
 
 from marin_assets.stages.download.stores.access import StoreAccess, filesystem_for
-from marin_assets.stages.download.stores.source_file import SourceError, SourceFile, changed, wrong_size
-from marin_assets.stages.download.web.answers import RANGE
+from marin_assets.stages.download.stores.source_file import SourceError, SourceFile, changed, require_range
 from marin_assets.stages.download.web.faults import Fault
 from marin_assets.stages.download.web.pace import Pace
 from marin_assets.stages.download.web.tally import Tally
@@ -42,7 +41,7 @@ class S3Reader:
             answer = fs.call_s3("get_object", Bucket=bucket, Key=key, Range=span, **options, **fs.req_kw)
         except FAILURES as error:
             raise _translated(file, error) from error
-        _check_range(file, answer.get("ContentRange", ""), start)
+        require_range(file, answer.get("ContentRange", ""), start)
         body = answer["Body"]
         try:
             while block := fsspec.asyn.sync(fs.loop, body.read, BLOCK_BYTES):
@@ -51,14 +50,6 @@ class S3Reader:
             raise Fault("cut", f"the answer ended early ({type(error).__name__})") from error
         finally:
             body.close()
-
-
-def _check_range(file: SourceFile, given: str, start: int) -> None:
-    match = RANGE.fullmatch(given)
-    if match is None or int(match[1]) != start:
-        raise Fault("wrong_range", f"the store sent the range {given!r:.60}, expected one from {start}")
-    if match[3].isdecimal() and file.size_bytes not in (None, int(match[3])):
-        raise wrong_size(file, int(match[3]))
 
 
 def _translated(file: SourceFile, error: BaseException) -> Exception:

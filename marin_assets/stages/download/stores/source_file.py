@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.download.stores.access import StoreAccess
+from marin_assets.stages.download.web.answers import RANGE
+from marin_assets.stages.download.web.faults import Fault
 from marin_assets.stages.download.web.transfer import WrongChecksumError, mark_path
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
@@ -97,6 +99,15 @@ def wrong_size(file: SourceFile, size_bytes: int) -> SourceError:
         f"{file.source!r} was listed with {file.size_bytes} bytes, and has {size_bytes}. It was truncated, or is still "
         "being written. Run the step again when it is complete."
     )
+
+
+def require_range(file: SourceFile, given: str, start: int) -> None:
+    """Raise Fault if `Content-Range` of a store's answer is another range, SourceError for another size of the file."""
+    match = RANGE.fullmatch(given)
+    if match is None or int(match[1]) != start:
+        raise Fault("wrong_range", f"the store sent the range {given!r:.60}, expected one from {start}")
+    if match[3].isdecimal() and file.size_bytes not in (None, int(match[3])):
+        raise wrong_size(file, int(match[3]))
 
 
 def of_store(info: Mapping[str, Any]) -> tuple[Expected, ...]:
