@@ -60,11 +60,14 @@ def test_a_damaged_file_fails_the_step_and_the_next_run_continues(tmp_path: Path
             "sha1sums.txt', twice. Its parts are removed; correct the expected checksum or the source" in failed.stderr
         )
 
+        # shards run at the same time, so the damaged one may end the run before the other is complete
+        is_complete = any(prefix.glob("raw/crawl-*/.checksums/data/a.bin.json"))
         server.files |= FILES
         server.requests.clear()
         done = run(tmp_path / "crawl.py", environment)
         assert done.returncode == 0, done.stderr
-        assert ("GET", "data/a.bin", "") not in server.requests
+        is_fetched = any(method == "GET" and path == "data/a.bin" for method, path, _ in server.requests)
+        assert is_fetched is not is_complete
 
     (output,) = prefix.glob("raw/crawl-*")
     assert {name: (output / name).read_bytes() for name in FILES} == FILES
