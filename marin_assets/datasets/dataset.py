@@ -18,6 +18,7 @@ from marin_assets.defaults.data import (
     default_download_listed,
     default_tokenize,
     default_tokenize_chats,
+    downloaded_list,
 )
 from marin_assets.defaults.hub import default_download_hf
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
@@ -104,16 +105,13 @@ class ListedFiles:
     def download(self, name: str, origin: Origin | None) -> Step:
         """The step "raw/<name>", and the step of its list before it."""
         at = self.names_at
+        listed: InputName | None = None
+        if isinstance(at, HubFiles):
+            listed = output_path_of(at.download(self.names_step, None), self.names_file)  # a list is no data set
+        elif at is not None:
+            listed = downloaded_list(self.names_step, at, self.names_file)
         return default_download_listed(
-            name,
-            self.base,
-            include=self.include,
-            names=self.names,
-            list_url=at if isinstance(at, str) else None,
-            list_step=at.download(self.names_step, None) if isinstance(at, HubFiles) else None,  # a list is no data set
-            list_file=self.names_file or None,
-            list_name=self.names_step or None,
-            origin=origin,
+            name, self.base, include=self.include, names=self.names, list_path=listed, origin=origin
         )
 
 

@@ -46,11 +46,13 @@ from marin_assets.defaults.training import (
     default_train,
 )
 from marin_assets.defaults.wikipedia import default_wikipedia, default_wikipedia_xml
+from marin_assets.stages.download.stores.access import StoreAccess
 
 __all__ = [
     "Datashop",
     "GridPoint",
     "PythonText",
+    "StoreAccess",
     "default_anneal",
     "default_ar5iv",
     "default_captures",

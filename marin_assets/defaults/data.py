@@ -8,6 +8,7 @@ from typing import Any
 
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
+from marin_assets.stages.download.stores.access import StoreAccess
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.stages.snapshot.take_snapshot import TakeSnapshotConfig, take_snapshot
 from marin_assets.stages.tokenize.chat.templates import named_template
@@ -43,6 +44,9 @@ def default_download(
     source: str,
     *,
     expected_sha256: Mapping[str, str] | None = None,
+    checksum_file: str | None = None,
+    allow_unchecked: bool = False,
+    access: StoreAccess | None = None,
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
     origin: Origin | None = None,
@@ -50,11 +54,17 @@ def default_download(
 ) -> Step:
     """Return the step "raw/<name>", which copies `source` (an fsspec URL, a glob or a folder), with checksums.
 
-    `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest.
+    `source` and `expected_sha256` (file name -> digest) enter the version. The step fails if a file has another digest,
+    or another one than `checksum_file` has, such as "https://a.org/SHA256SUMS". `access` has rights and limits.
     `origin` has the licence and the size of somebody else's data; without one, the plan shows those of a web address
     as unknown. With `partitions`, `source` has the key in it: this_partition(form="s3://crawls/{partition}/wet").
     """
-    config = DownloadFilesConfig(source=source if isinstance(source, PartitionName) else versioned(source))
+    config = DownloadFilesConfig(
+        source=source if isinstance(source, PartitionName) else versioned(source),
+        checksum_file=checksum_file,
+        allow_unchecked=allow_unchecked,
+        access=access or StoreAccess(),
+    )
     if expected_sha256:
         config = dataclasses.replace(config, expected_sha256=versioned(dict(expected_sha256)))
     return Step(
@@ -69,51 +79,61 @@ def default_download(
     )
 
 
+@checks_arguments()
+def default_download_listed(
+    name: str,
+    base: str,
+    *,
+    list_path: str | None = None,
+    names: Sequence[str] = (),
+    include: Sequence[str] = ("**",),
+    sample_files: int | None = None,
+    sample_fraction: float | None = None,
+    checksum_file: str | None = None,
+    allow_unchecked: bool = False,
+    access: StoreAccess | None = None,
+    override_output_path: str | None = None,
+    expectations: Sequence[Expectation] = (),
+    origin: Origin | None = None,
+) -> Step:
+    """Return the step "raw/<name>", which copies the files below `base` that a list names, with checksums.
+
+    `list_path`: a file of names or addresses, one a line, in any store, or output_path_of(step, …); or `names`
+    themselves. All of these, the globs of `include` and the sample enter the version. Other arguments are those of
+    `default_download`.
+    """
+    config = DownloadListedConfig(
+        base=versioned(base),
+        list_path=versioned(list_path) if isinstance(list_path, str) else list_path,
+        names=versioned(tuple(names)),
+        include=versioned(tuple(include)),
+        sample_files=None if sample_files is None else versioned(sample_files),
+        sample_fraction=None if sample_fraction is None else versioned(sample_fraction),
+        checksum_file=checksum_file,
+        allow_unchecked=allow_unchecked,
+        access=access or StoreAccess(),
+    )
+    return Step(
+        name=f"raw/{name}",
+        fn=download_listed,
+        config=config,
+        resumable=True,
+        override_output_path=override_output_path,
+        expectations=expectations,
+        origin=origin or _origin_of(base),
+    )
+
+
 def _origin_of(source: str) -> Origin | None:
     """The data set at a web address or on the hub, which is somebody else's; None for a folder or a bucket."""
     address = source.form if isinstance(source, PartitionName) else source
     return Origin(name=address) if isinstance(address, str) and address.startswith(PUBLIC) else None
 
 
-@checks_arguments("list_step")
-def default_download_listed(
-    name: str,
-    base: str,
-    *,
-    include: Sequence[str] = ("**",),
-    names: Sequence[str] = (),
-    list_url: str | None = None,
-    list_step: Step | None = None,
-    list_file: str | None = None,
-    list_name: str | None = None,
-    max_files: int | None = None,
-    origin: Origin | None = None,
-) -> Step:
-    """Return the step "raw/<name>", which copies files of a server that lists nothing: those below `base` that a list
-    names, with checksums.
-
-    The list is `names`, or a file of one name a line: at `list_url`, which the step "raw/<list_name>" downloads
-    ("<name>-list" if None), or `list_file` in the output of `list_step`. Globs of `include` choose among the names, and
-    `max_files` takes as many of them, by their hash. All enter the version.
-    """
-    given = [value for value in (names or None, list_url, list_step) if value is not None]
-    if len(given) != 1:
-        raise ConfigError(
-            f"default_download_listed got {len(given)} of names, list_url and list_step for {name!r}, expected one."
-        )
-    config = DownloadListedConfig(
-        base=versioned(base), include=versioned(tuple(include)), names=versioned(tuple(names))
-    )
-    if list_url is not None:
-        list_file = list_file or list_url.rpartition("/")[2]
-        list_step = dataclasses.replace(default_download(list_name or f"{name}-list", list_url), origin=None)
-    if list_step is not None:
-        config = dataclasses.replace(config, list_path=output_path_of(list_step, list_file))
-    if max_files is not None:
-        config = dataclasses.replace(config, max_files=versioned(max_files))
-    return Step(
-        name=f"raw/{name}", fn=download_listed, config=config, resumable=True, origin=origin or _origin_of(base)
-    )
+def downloaded_list(name: str, url: str, file: str | None = None) -> InputName:
+    """Return a list for `default_download_listed` that the step "raw/<name>" downloads first; a list is no data set."""
+    step = dataclasses.replace(default_download(name, url), origin=None)
+    return output_path_of(step, file or url.rpartition("/")[2])
 
 
 @checks_arguments()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from marin_assets.defaults.data import default_download_listed
+from marin_assets.defaults.data import default_download_listed, downloaded_list
 from marin_assets.stages.transform.ingest import ALL, IngestConfig, ingest
 from marin_assets.stages.transform.path_keys import PathKeys
 from marin_assets.step.argument_check import checks_arguments
@@ -89,10 +89,8 @@ def _documents(split: str, max_files: int | None, base_url: str, expectations: S
         name,
         base,
         include=NEMOTRON_SPLITS[split].include,
-        list_url=f"{base}{FOLDER}.paths.gz",
-        list_file=LIST,
-        list_name=LIST_STEP,
-        max_files=max_files,
+        list_path=downloaded_list(LIST_STEP, f"{base}{FOLDER}.paths.gz", LIST),
+        sample_files=max_files,
         origin=Origin(
             name=name,
             licence=LICENCE,

@@ -54,6 +54,10 @@ class BucketForTests:
         """How many so far, of all."""
         return int(self._post("/_made", {"bucket": self.name}))
 
+    def requests_with_credentials(self) -> int:
+        """The number of requests so far with a header Authorization."""
+        return int(self._post("/_with_credentials", {"bucket": self.name}))
+
     def listings(self) -> list[str]:
         """Those of them that list."""
         listed = f"GET /storage/v1/b/{self.name}/o"

@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import re
 import threading
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,15 @@ class CrawlServer:
         self.encodings: set[str | None] = set()
         """Accept-Encoding of the requests."""
         self.sent_bytes: Counter[str] = Counter()
+        self.conditions: list[str] = []
+        """`If-Match` of the requests that have it."""
+        self.ignores_conditions = self.has_no_marks = self.refuses_head = False
+        self.without_length: set[str] = set()
+        """Paths of files that are sent in chunks, without a size."""
+        self.retry_after = "1"
+        """Of the fault "limited", a 429."""
+        self.times_s: list[float] = []
+        """When each request came."""
         self.most_connections: int | None = None
         self.most_at_once = 0
         self.pause: threading.Event | None = None
@@ -86,6 +96,7 @@ def _handler(crawl: CrawlServer) -> type[BaseHTTPRequestHandler]:
 
         def file(self, path: str) -> None:
             crawl.requests.append((self.command, path, self.headers.get("Range", "")))
+            crawl.times_s.append(time.time())
             crawl.encodings.add(self.headers.get("Accept-Encoding"))
             if path not in crawl.files:
                 self.refuse(404)
@@ -94,15 +105,28 @@ def _handler(crawl: CrawlServer) -> type[BaseHTTPRequestHandler]:
             if fault in ("forbidden", "busy"):
                 self.refuse(403 if fault == "forbidden" else 503)
                 return
+            if fault == "limited" or (crawl.refuses_head and self.command == "HEAD"):
+                self.refuse(429 if fault else 405, {"Retry-After": crawl.retry_after} if fault else {})
+                return
             if fault == "hang_up":
                 self.close_connection = True
                 return
             headers = {"ETag": f'"{hashlib.md5(content).hexdigest()}"'}
+            if crawl.has_no_marks:
+                headers = {}
+            if_match = self.headers.get("If-Match")
+            if if_match is not None:
+                crawl.conditions.append(if_match)
+                if if_match != headers.get("ETag") and not crawl.ignores_conditions:
+                    self.refuse(412, headers)
+                    return
             if fault == "other_etag":
                 headers["ETag"] = '"other"'
             if fault == "encoded":
                 content = gzip.compress(content)
                 headers["Content-Encoding"] = "gzip"
+            if fault == "flip":
+                content = bytes([content[0] ^ 1]) + content[1:]
             match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
             if match and fault != "ignore_range":
                 start, last = int(match[1]), min(int(match[2]), len(content) - 1)
@@ -113,13 +137,15 @@ def _handler(crawl: CrawlServer) -> type[BaseHTTPRequestHandler]:
                 start, last = 0, len(content) - 1
                 self.send_response(200)
             body = content[start : last + 1]
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            chunked = path in crawl.without_length
+            length = {"Transfer-Encoding": "chunked"} if chunked else {"Content-Length": str(len(body))}
+            for name, value in {**headers, **length}.items():
                 self.send_header(name, value)
             self.end_headers()
             if self.command == "GET":
-                self.send(path, body, fault)
+                self.send(path, body, fault, chunked=chunked)
 
-        def send(self, path: str, body: bytes, fault: str) -> None:
+        def send(self, path: str, body: bytes, fault: str, *, chunked: bool) -> None:
             for start in range(0, len(body), BLOCK_BYTES):
                 if start * 2 >= len(body) and start:
                     crawl.half_sent.set()
@@ -130,11 +156,15 @@ def _handler(crawl: CrawlServer) -> type[BaseHTTPRequestHandler]:
                     if crawl.pause is not None:
                         crawl.pause.wait(60)
                 block = body[start : start + BLOCK_BYTES]
-                self.wfile.write(block)
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(block), block) if chunked else block)
                 crawl.sent_bytes[path] += len(block)
+            if chunked:
+                self.wfile.write(b"0\r\n\r\n")
 
-        def refuse(self, status: int) -> None:
+        def refuse(self, status: int, headers: dict[str, str] | None = None) -> None:
             self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

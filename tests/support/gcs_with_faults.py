@@ -97,11 +97,13 @@ class Door:
         self._requests: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=MOST_REQUESTS))
         """Bucket -> the method, the address and the object's name of each request."""
         self._made: Counter[str] = Counter()
+        self._with_credentials: Counter[str] = Counter()
         self._api = api
 
-    def note(self, bucket: str, request: str) -> None:
+    def note(self, bucket: str, request: str, *, with_credentials: bool) -> None:
         self._requests[bucket].append(request)
         self._made[bucket] += 1
+        self._with_credentials[bucket] += with_credentials
 
     def answer(self, path: str, body: bytes) -> bytes:
         request: dict[str, Any] = json.loads(body)
@@ -115,6 +117,8 @@ class Door:
             return json.dumps(list(self._requests[request["bucket"]])).encode()
         elif path == "/_made":
             return json.dumps(self._made[request["bucket"]]).encode()
+        elif path == "/_with_credentials":
+            return json.dumps(self._with_credentials[request["bucket"]]).encode()
         elif path == "/_fill":
             for name in request["names"]:
                 self._api.store.create(request["bucket"], name, b"", checksums_of(b""), {})
@@ -130,6 +134,7 @@ class Door:
         self._api.sessions.forget(bucket)
         self._requests.pop(bucket, None)
         self._made.pop(bucket, None)
+        self._with_credentials.pop(bucket, None)
 
 
 class ServerWithFaults(Server):
@@ -149,7 +154,7 @@ class ServerWithFaults(Server):
 
     async def answer(self, call: Call) -> Answer:
         bucket, subject = await self._subject(call)
-        self._door.note(bucket, f"{call.method} {subject}")
+        self._door.note(bucket, f"{call.method} {subject}", with_credentials="Authorization" in call.headers)
         fault = self._door.faults.of(call.method, bucket, subject)
         if fault is None:
             return await super().answer(call)

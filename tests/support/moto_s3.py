@@ -17,6 +17,12 @@ from werkzeug.serving import make_server
 
 CARELESS = "careless"
 """Buckets whose names begin with it ignore the conditions of a request, as some stores and proxies do."""
+PAID = "paid-by-requester"
+"""Buckets whose names begin with it answer 403 to a reader that does not accept to pay."""
+PUBLIC = "public"
+"""Buckets whose names begin with it answer 403 to a reader with credentials: S3 does not know those of tests."""
+READS = ("GET", "HEAD")
+DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
 
 class OneAtATime:
@@ -27,8 +33,18 @@ class OneAtATime:
         if environ["PATH_INFO"].startswith(f"/{CARELESS}"):
             environ.pop("HTTP_IF_MATCH", None)
             environ.pop("HTTP_IF_NONE_MATCH", None)
+        if environ["REQUEST_METHOD"] in READS and _is_denied(environ):
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [DENIED]
         with self._turn:
             return list(self._app(environ, start_response))
+
+
+def _is_denied(environ: dict[str, Any]) -> bool:
+    path = environ["PATH_INFO"]
+    if path.startswith(f"/{PAID}"):
+        return environ.get("HTTP_X_AMZ_REQUEST_PAYER") != "requester" or "HTTP_AUTHORIZATION" not in environ
+    return path.startswith(f"/{PUBLIC}") and "HTTP_AUTHORIZATION" in environ
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 from fake_gcs.call import Answer, Call, json_answer
 from fake_gcs.objects import Store
 from fake_gcs.preconditions import check_bucket
-from fake_gcs.refusals import conflict, required
+from fake_gcs.refusals import conflict, no_user_project, required
 
 OWN = ("kind", "id", "name", "metageneration", "etag")
 
@@ -49,6 +49,14 @@ async def delete_bucket(store: Store, call: Call, name: str) -> Answer:
     bucket.removed = True
     bucket.say(None)
     return Answer(status=204)
+
+
+def require_payer(store: Store, call: Call, *names: str) -> None:
+    """Raise RefusalError if no project pays for a request about a bucket with `billing.requesterPays`."""
+    bucket = store.buckets.get(names[0]) if names else None
+    billing = bucket.fields.get("billing") or {} if bucket is not None else {}
+    if billing.get("requesterPays") and not call.query.get("userProject"):
+        raise no_user_project()
 
 
 def _settable(fields: dict[str, Any]) -> dict[str, Any]:

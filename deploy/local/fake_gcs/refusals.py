@@ -47,6 +47,10 @@ def required(parameter: str) -> RefusalError:
     return RefusalError(400, "required", "Required", location=parameter)
 
 
+def no_user_project() -> RefusalError:
+    return RefusalError(400, "required", "Bucket is a requester pays bucket but no user project provided.")
+
+
 def conflict(message: str) -> RefusalError:
     return RefusalError(409, "conflict", message)
 

@@ -48,12 +48,23 @@ class Api:
         if call.path == "/batch/storage/v1":
             return await answer_batch(call, self.answer)
         kind, shape, names = place_of(call)
+        self._require_payer(call, shape, names)
         if kind == "upload":
             return await self._upload(call, names[0])
         handler = ROUTES.get((call.method, shape))
         if handler is None:
             raise not_implemented(f"{call.method} {call.path!r}")
         return await handler(self.store, call, *names)
+
+    def _require_payer(self, call: Call, shape: str, names: list[str]) -> None:
+        """Raise RefusalError for a bucket whose requester pays, if no project is named.
+
+        The owner, who needs none, is whoever changes or deletes the bucket itself.
+        """
+        if shape == "b/*" and call.method in ("PATCH", "DELETE"):
+            return
+        for bucket in (names[:1], names[2:3] if "To/b/" in shape else []):
+            buckets.require_payer(self.store, call, *bucket)
 
     async def _upload(self, call: Call, bucket: str) -> Answer:
         kind = call.query.get("uploadType", "")

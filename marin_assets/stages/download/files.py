@@ -2,30 +2,47 @@
 
 In:  a URL or path of a file, a glob, or a folder, in any store that fsspec knows ("gs://…", "https://…", "/data/raw").
 Out: the files under the same relative names, and `checksums.json` with the size and SHA-256 of each. While the stage
-     runs, `.checksums/` holds the checksum of each finished file; such a file is not copied again.
+     runs, `.checksums/` holds the checksum of each finished file, which is not copied again, and `.download/` the parts
+     of the others, which are continued at their byte.
 
-A file that is truncated, that changes during the copy, or that has an unexpected checksum is an error and does not
-appear in the output. Names that begin with a dot are left out, and so are empty objects that stand for a folder of a
-bucket ("raw/sub/").
+All bytes of a file are of one state of it: a file that changes during the copy, that is truncated, or that has an
+unexpected checksum is an error and does not appear in the output. Names that begin with a dot are left out, and so are
+empty objects that stand for a folder of a bucket ("raw/sub/").
 """
 
 from __future__ import annotations
 
 import glob
 import hashlib
+import logging
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from marin_assets.stages.download.stores.access import StoreAccess, filesystem_for, is_web, require_usable
+from marin_assets.stages.download.stores.checksum_files import expected_of, require_all
+from marin_assets.stages.download.stores.remote import StoreRemote, comparable, reader_of
+from marin_assets.stages.download.stores.source_file import (
+    Expected,
+    SourceError,
+    SourceFile,
+    mark_of,
+    of_store,
+)
+from marin_assets.stages.download.web.faults import REASONS
+from marin_assets.stages.download.web.tally import Tally
+from marin_assets.stages.download.web.transfer import Transfer, remove_parts
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, as_glob, versioned
-from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import StoredFile, exists, open_atomic, read_json, write_json
+from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.storage.files import REQUESTS_AT_ONCE, read_json, write_json
 from marin_resources.storage.filesystems.disk_listing import data_files, require_file, require_target
-from marin_resources.storage.filesystems.filesystem import filesystem_of
-from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.paths import StoreKind, is_local, join, kind_of
 from marin_resources.types.errors import MarinError
 
 if TYPE_CHECKING:
@@ -34,15 +51,13 @@ if TYPE_CHECKING:
 KINDS = ("fsspec",)
 
 CHECKSUMS = "checksums.json"
+ROOM = "download"
+"""The hidden folder of an output has its name."""
+COUNTS = ("bytes_fetched", "requests", "retries")
 ESCAPED = re.compile(r"\[([*?[])\]")
 """A letter that stands for itself in a glob, as `glob.escape` writes it."""
-BLOCK_BYTES = 4 * 2**20
-MARKS = ("generation", "etag", "content-md5", "last-modified", "lastmodified", "updated", "mtime", "created")
-"""Fields of a store's file information that change when the file changes, the most reliable first."""
 
-
-class SourceError(MarinError, ValueError):
-    """A source that differs from its config or its listing: one sentence with the file and both values."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,58 +67,100 @@ class DownloadFilesConfig:
     output_path: str = THIS_OUTPUT_PATH
     expected_sha256: dict[str, str] = field(default_factory=lambda: versioned({}))
     """SHA-256 in hexadecimal by relative name, for the files whose checksum is known beforehand."""
+    checksum_file: str | None = None
+    """A file of checksums (`SHA256SUMS`, `sha1sums.txt`, `a.md5`), or a form with the name of a file in it:
+    "https://a.org/data/{name}.md5"."""
+    allow_unchecked: bool = False
+    """Accept files that the file of checksums does not have. They are counted."""
+    access: StoreAccess = field(default_factory=StoreAccess)
+    """Rights and limits at the store. Not versioned."""
+
+    def check_step(self, name: str, resources: Any) -> None:
+        """Raise an error for what the stage would refuse."""
+        check_config(self, lambda config: require_usable(config.access, config.source), name)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", as_glob(self.source))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceFile:
-    """One file to copy: a shard of the work."""
-
-    source: str
-    target: str
-    checksum_path: str
-    size_bytes: int | None
-    """The listed size; None if the store does not report it."""
-    mark: str
-    """The listed mark; see `mark_of`."""
-    expected_sha256: str | None
-
-    @property
-    def inputs(self) -> tuple[StoredFile, ...]:
-        name = self.source.rpartition("/")[2]
-        return (StoredFile(path=self.source, name=name, size_bytes=self.size_bytes or 0, stamp=self.mark),)
-
-
-def download_files(config: DownloadFilesConfig) -> dict[str, int | float | str]:
+def download_files(config: DownloadFilesConfig) -> dict[str, Any]:
     """Copy files from a URL, a glob or a folder, and record their sizes and checksums.
 
-    Returns files, bytes, and sha256, the digest of all names and checksums. Raises SourceError for a source that
-    differs from its config or listing, FileNotFoundError for a source without files.
+    Returns files, bytes, and sha256, the digest of all names and checksums; bytes_fetched, requests and retries of
+    this attempt, and retries_<reason>; with a file of checksums, unchecked. Raises SourceError for a source that
+    differs from its config or listing, FileNotFoundError for a source without files, AccessError.
     """
-    infos = list_source(config.source)
+    require_usable(config.access, config.source)
+    infos = list_source(config.source, config.access, config.output_path)
     if CHECKSUMS in infos:
         raise SourceError(f"{config.source!r} has a file {CHECKSUMS!r}, a name reserved for the output. Rename it.")
     missing = sorted(set(config.expected_sha256) - set(infos))
     if missing:
         raise SourceError(f"expected_sha256 names {missing[0]!r}, which is not in {config.source!r}. Correct the name.")
-    files = [source_file(config, name, info) for name, info in sorted(infos.items())]
+    expected, unchecked = checksums_of(config, infos)
+    files = [source_file(config, name, info, expected.get(name)) for name, info in sorted(infos.items())]
     counts = map_shards(copy_file, files, output_path=config.output_path)
-    return {**counts, "sha256": write_checksums(config.output_path, dict(zip(sorted(infos), files, strict=True)))}
+    return {**copied(counts, files), **unchecked}
+
+
+def checksums_of(config: Any, names: Iterable[str]) -> tuple[dict[str, Expected], dict[str, int]]:
+    """The checksums of `checksum_file` by name, and the count of the files without one. Raises SourceError."""
+    if config.checksum_file is None:
+        return {}, {}
+    expected, unchecked = expected_of(config.checksum_file, names, access=config.access, output_path=config.output_path)
+    if not config.allow_unchecked:
+        require_all(config.checksum_file, unchecked)
+    for name in unchecked:
+        log.warning("%r has no line in %r: it is copied unchecked", name, config.checksum_file)
+    return expected, {"unchecked": len(unchecked)}
+
+
+def copied(counts: Counts, files: list[SourceFile]) -> dict[str, Any]:
+    """The result of a copy. Writes checksums.json, and removes all parts."""
+    output_path = files[0].output_path
+    remove_parts(output_path, ROOM)
+    by_path = {file.path: file for file in files}
+    sha256 = write_checksums(output_path, by_path)
+    totals = {key: counts.get(key, 0) for key in COUNTS}
+    totals |= {key: count for reason in REASONS if (count := counts.get(key := f"retries_{reason}", 0))}
+    return {"files": counts["files"], "bytes": counts["bytes"], **totals, "sha256": sha256}
 
 
 def write_checksums(output_path: str, files: Mapping[str, SourceFile]) -> str:
     """Write checksums.json of the copied files, by name. Return the digest of its names and checksums."""
-    checksums = [{"name": name, **read_json(file.checksum_path)["checksum"]} for name, file in files.items()]
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        entries = list(pool.map(lambda file: read_json(file.checksum_path), files.values()))
+    checksums = [{"name": name, **entry["checksum"]} for name, entry in zip(files, entries, strict=True)]
     write_json(join(output_path, CHECKSUMS), {"format_version": 1, "files": checksums})
     listing = "".join(f"{row['sha256']}  {row['name']}\n" for row in checksums)  # as sha256sum prints it
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def list_source(source: str) -> dict[str, dict[str, Any]]:
-    """Return the store's information of each file, by its name relative to the folder or the fixed part of a glob."""
-    fs, root = filesystem_of(source)
+def list_source(source: str, access: StoreAccess = StoreAccess(), output_path: str = "") -> dict[str, dict[str, Any]]:
+    """Return the store's information of each file, by its name relative to the folder or the fixed part of a glob.
+
+    Raises FileNotFoundError for a source without files, SourceError for one that cannot be listed.
+    """
+    try:
+        return _listed(source, access, output_path)
+    except (FileNotFoundError, MarinError):
+        raise
+    except Exception as error:  # of each store's own client
+        if kind_of(source) is StoreKind.GCS:
+            from marin_assets.stages.download.stores.gcs import is_unpaid, unpaid
+
+            if is_unpaid(error):
+                raise unpaid(source) from error
+        if isinstance(error, PermissionError):
+            raise SourceError(
+                f"{source!r} cannot be listed: {error}. Give this machine the right, or set anonymous=True or "
+                "requester_pays=True of StoreAccess for a bucket that needs it."
+            ) from error
+        raise
+
+
+def _listed(source: str, access: StoreAccess, output_path: str) -> dict[str, dict[str, Any]]:
+    fs, root = filesystem_for(source, access)
     fs.invalidate_cache()
     web = "://" in root  # https: "?" is not a wildcard, and fs.isdir would read the whole file
     folder, pattern = _glob_of(source, root, "*[{" if web else "*?[{")
@@ -114,11 +171,12 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
         infos = fs.glob(pattern, detail=True)
     elif root.endswith("/") if web else fs.isdir(root):
         folder, infos = root.rstrip("/"), _below(fs, source, root)
+    elif is_web(root):
+        folder, infos = posixpath.dirname(root), {root: info_of(root, access, output_path)}
     elif fs.exists(root):
         folder, infos = posixpath.dirname(root), {root: fs.info(root)}
     else:
-        refused = ", or its server refuses to answer without the user and password of ~/.netrc" if web else ""
-        raise FileNotFoundError(f"{source!r} does not exist{refused}. Expected a file, a folder or a glob.")
+        raise FileNotFoundError(f"{source!r} does not exist. Expected a file, a folder or a glob.")
     by_name = {}
     for path, info in infos.items():
         name = path.removeprefix(folder).lstrip("/").partition("?" if web else "\0")[0]
@@ -129,10 +187,32 @@ def list_source(source: str) -> dict[str, dict[str, Any]]:
         if _stands_for_folder(source, path, name, info):
             continue
         if info["type"] == "file" and not any(part.startswith(".") for part in name.split("/")):
-            by_name[name] = info if info.get("size") is not None else fs.info(path)
+            by_name[name] = info
     if not by_name:
         raise FileNotFoundError(f"{source!r} has no files. Expected at least one whose name does not begin with a dot.")
-    return by_name
+    return _with_sizes(by_name, fs, access, output_path)
+
+
+def _with_sizes(
+    infos: dict[str, dict[str, Any]], fs: fsspec.AbstractFileSystem, access: StoreAccess, output_path: str
+) -> dict[str, dict[str, Any]]:
+    """The information of each file, requested where a listing has none, as the pages of a server."""
+
+    def complete(info: dict[str, Any]) -> dict[str, Any]:
+        if info.get("size") is not None or mark_of(info):
+            return info
+        address = info["name"]
+        return info_of(address, access, output_path) if is_web(address) else fs.info(address)
+
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        return dict(zip(infos, pool.map(complete, infos.values()), strict=True))
+
+
+def info_of(url: str, access: StoreAccess, output_path: str) -> dict[str, Any]:
+    """Size and mark of a file of a server. Raises MissingFileError, SourceError and DownloadError."""
+    from marin_assets.stages.download.stores.web import WebReader
+
+    return WebReader(access, output_path, Tally(), threading.Event()).info(url)
 
 
 def _stands_for_folder(source: str, path: str, name: str, info: dict[str, Any]) -> bool:
@@ -171,94 +251,46 @@ def _below(fs: fsspec.AbstractFileSystem, source: str, root: str) -> dict[str, d
     return infos
 
 
-def source_file(config: DownloadFilesConfig, name: str, info: dict[str, Any]) -> SourceFile:
-    fs, _ = filesystem_of(config.source)
-    return SourceFile(
-        source=fs.unstrip_protocol(info["name"]),
-        target=join(config.output_path, name),
-        checksum_path=join(config.output_path, ".checksums", f"{name}.json"),
-        size_bytes=info.get("size"),
-        mark=mark_of(info),
-        expected_sha256=config.expected_sha256.get(name),
+def source_file(
+    config: DownloadFilesConfig, name: str, info: dict[str, Any], expected: Expected | None = None
+) -> SourceFile:
+    """The shard of a listed file. Raises SourceError for one that its store changes on the way."""
+    fs, _ = filesystem_for(config.source, config.access)
+    sha256 = config.expected_sha256.get(name)
+    pinned = () if sha256 is None else (Expected(kind="sha256", digest=sha256, by="expected_sha256"),)
+    return shard_of(
+        config, fs.unstrip_protocol(info["name"]), name, info, (*pinned, *((expected,) if expected else ()))
     )
 
 
-def mark_of(info: dict[str, Any]) -> str:
-    """Return a string that changes when the file changes: the first of MARKS that the store reports; "" if none."""
-    reported = {key.lower(): value for key, value in info.items()}
-    return next((f"{mark} {reported[mark]}" for mark in MARKS if reported.get(mark) is not None), "")
+def shard_of(
+    config: Any, source: str, name: str, info: Mapping[str, Any], expected: tuple[Expected, ...]
+) -> SourceFile:
+    """The shard of a file with the state in its store. Raises SourceError for one that its store changes on the way."""
+    is_gcs = kind_of(source) is StoreKind.GCS
+    if is_gcs and info.get("contentEncoding") == "gzip":
+        raise SourceError(
+            f"{source!r} is stored with contentEncoding 'gzip', and Google sends other bytes than it lists. Remove the "
+            "encoding of the object, or leave it out."
+        )
+    return SourceFile(
+        source=source,
+        path=name,
+        output_path=config.output_path,
+        size_bytes=info.get("size"),
+        mark=mark_of(info),
+        expected=(*expected, *(of_store(info) if is_gcs else ())),
+        access=config.access,
+    )
 
 
 def copy_file(file: SourceFile) -> dict[str, int]:
-    """Copy one file, unless its copy is complete. Returns files and bytes. Raises SourceError."""
-    if exists(file.checksum_path) and exists(file.target):
-        entry = read_json(file.checksum_path)
-        fs, target = filesystem_of(file.target)
-        same_source = (entry["source_mark"], entry["source_size"]) == (file.mark, file.size_bytes)
-        if same_source and fs.size(target) == entry["checksum"]["size"]:
-            check_expected(file, entry["checksum"]["sha256"])
-            return {"files": 1, "bytes": entry["checksum"]["size"]}
-    before = state_of(file.source)
-    with open_atomic(file.target) as target_file, open_source(file.source) as source_file:
-        size, sha256 = copy_bytes(source_file, target_file)
-        check_unchanged(file, size, before, state_of(file.source))
-        check_expected(file, sha256)
-    entry = {"source_mark": file.mark, "source_size": file.size_bytes, "checksum": {"size": size, "sha256": sha256}}
-    write_json(file.checksum_path, entry)
-    return {"files": 1, "bytes": size}
-
-
-def state_of(source: str) -> tuple[str, int | None]:
-    """Return the mark and size of a file now. A listing may format the same mark differently."""
-    fs, path = filesystem_of(source)
-    fs.invalidate_cache()
-    info = fs.info(path)
-    return mark_of(info), info.get("size")
-
-
-def open_source(source: str) -> IO[bytes]:
-    """Open the file as one stream of bytes."""
-    if not source.startswith(("http://", "https://")):
-        fs, path = filesystem_of(source)
-        return fs.open(path, "rb")
-    import aiohttp
-    import fsspec
-
-    # Without range requests, which fsspec sends by default: from a server that ignores ranges and truncates a file, it
-    # assembles a file of the right size with wrong content. Without compression: the sizes would differ.
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=60, sock_read=60)  # the default total is 5 minutes
-    web = {"timeout": timeout, "headers": {"Accept-Encoding": "identity"}, "trust_env": True}  # as filesystem_of
-    return fsspec.filesystem("http", client_kwargs=web).open(source, "rb", block_size=0)
-
-
-def copy_bytes(source: IO[bytes], target: IO[bytes]) -> tuple[int, str]:
-    """Copy to the end. Return the number of bytes and their SHA-256 in hexadecimal."""
-    digest, size = hashlib.sha256(), 0
-    while block := source.read(BLOCK_BYTES):
-        target.write(block)
-        digest.update(block)
-        size += len(block)
-    return size, digest.hexdigest()
-
-
-def check_unchanged(file: SourceFile, copied_bytes: int, before: tuple[str, Any], after: tuple[str, Any]) -> None:
-    """Raise SourceError if the copy differs from the listed size, or the state before from the state after."""
-    if file.size_bytes is not None and copied_bytes != file.size_bytes:
-        raise SourceError(
-            f"{file.source!r} was listed with {file.size_bytes} bytes, and {copied_bytes} were read. "
-            "It was truncated, or is still being written. Run the step again when it is complete."
-        )
-    if before != after:
-        raise SourceError(
-            f"{file.source!r} changed during the copy, from {before!r} to {after!r}. "
-            "Run the step again when nothing writes to it."
-        )
-
-
-def check_expected(file: SourceFile, sha256: str) -> None:
-    """Raise SourceError if `expected_sha256` names another checksum."""
-    if file.expected_sha256 is not None and sha256 != file.expected_sha256.lower():
-        raise SourceError(
-            f"{file.source!r} has the SHA-256 {sha256!r}, expected {file.expected_sha256!r}. "
-            "Correct expected_sha256 or the source."
-        )
+    """Copy one file, unless its copy is complete. Returns its counts. Raises SourceError and DownloadError."""
+    tally, stop = Tally(file.path, files=1, size_bytes=file.size_bytes or 0), threading.Event()
+    file = comparable(file)
+    reader = reader_of(file.source, file.access, file.output_path, tally, stop)
+    transfer = Transfer(
+        StoreRemote(reader), file.output_path, room=ROOM, range_bytes=file.access.range_bytes, tally=tally, stop=stop
+    )
+    transfer.fetch([file], in_flight=file.access.ranges_in_flight)
+    return {"files": 0, "bytes": 0, **tally.counts()}

@@ -25,11 +25,12 @@ def _fsspec() -> Any:
     return fsspec
 
 
-def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
+def filesystem_of(path: str, **options: Any) -> tuple[fsspec.AbstractFileSystem, str]:
     """The filesystem of `path`, and the path as that filesystem spells it.
 
     A path is one file or folder: "::", "#" and "?" are letters of a name. `fsspec.core.url_to_fs` reads "a::b" as a
-    chain of two URLs, and "a#1" in a bucket as generation 1 of "a".
+    chain of two URLs, and "a#1" in a bucket as generation 1 of "a". `options` are those of the class of a bucket's
+    filesystem; each combination of them has connections of its own.
     """
     scheme, rest = split_scheme(path)
     if is_local(path):
@@ -44,7 +45,7 @@ def filesystem_of(path: str) -> tuple[fsspec.AbstractFileSystem, str]:
         return fs, place.strip("/")
     logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs a traceback of every error that it raises
     # A cached listing would hide what another process has written or removed since.
-    return _spelled(_fsspec().filesystem(scheme, use_listings_cache=False), path)
+    return _spelled(_fsspec().filesystem(scheme, use_listings_cache=False, **options), path)
 
 
 def _spelled(fs: fsspec.AbstractFileSystem, path: str) -> tuple[fsspec.AbstractFileSystem, str]:

@@ -14,7 +14,7 @@ from crawl_server import CrawlServer, crawl_server
 from crawls import documents_of
 
 from marin_assets.datasets import nemotron_cc
-from marin_assets.defaults import default_download_listed, default_nemotron_cc
+from marin_assets.defaults import default_nemotron_cc
 from marin_assets.defaults.nemotron import FOLDER, NEMOTRON_SPLITS
 from marin_assets.documents import list_shards
 from marin_assets.stages.download import listed
@@ -145,12 +145,3 @@ def test_the_steps_are_those_of_the_catalogue() -> None:
 def test_a_wrong_split_is_refused_with_the_nearest(splits: Any, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         default_nemotron_cc(splits)
-
-
-def test_a_list_is_given_in_one_way() -> None:
-    with pytest.raises(ConfigError, match="got 0 of names, list_url and list_step for 'x', expected one"):
-        default_download_listed("x", "https://x.org/")
-    with pytest.raises(ConfigError, match="got 2 of names, list_url and list_step"):
-        default_download_listed("x", "https://x.org/", names=["a"], list_url="https://x.org/list")
-    with pytest.raises(listed.ListError, match="max_files is 0, expected 1 or more"):
-        default_download_listed("x", "https://x.org/", names=["a"], max_files=0)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.name_sample import sample_names
+from marin_assets.stages.download.stores.small_files import gunzipped, sample
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_resources.storage.files import REQUESTS_AT_ONCE, read_bytes, stored_file, stored_files
 from marin_resources.storage.paths import join
@@ -42,7 +42,7 @@ def crawl_files(
     """
     if path.lower().endswith(LISTS):
         names = _listed(path, max_connections)
-        chosen = sample_names(names, max_files)
+        chosen = sample(names, max_files)
         return located(chosen, base_url, max_connections), 0
     if is_web(path):
         return located([path.rpartition("/")[2]], path.rpartition("/")[0], max_connections), 0
@@ -56,7 +56,7 @@ def crawl_files(
         )
     files = [
         CrawlFile(name=name, path=by_name[name].path, size_bytes=by_name[name].size_bytes, stored=by_name[name])
-        for name in sample_names(sorted(by_name), max_files)
+        for name in sample(sorted(by_name), max_files)
     ]
     return files, len(stored) - len(by_name)
 
@@ -69,7 +69,7 @@ def _listed(path: str, max_connections: int) -> list[str]:
     """The paths of a list, without repetition, in order. Raises CrawlError."""
     content = content_of(path, max_connections, noun="list")
     try:
-        text = (_gunzipped(content) if content.startswith(b"\x1f\x8b") else content).decode()
+        text = (gunzipped(content, MAX_LIST_BYTES) if content.startswith(b"\x1f\x8b") else content).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CrawlError(
             f"The list {path!r} is damaged, cut or no text ({type(error).__name__}: {error}). Download it again."
@@ -81,20 +81,6 @@ def _listed(path: str, max_connections: int) -> list[str]:
     if not names:
         raise CrawlError(f"The list {path!r} has no paths, expected one on each line. Correct it.")
     return sorted(set(names))
-
-
-def _gunzipped(content: bytes) -> bytes:
-    """The text of one or several gzip members, of at most MAX_LIST_BYTES. Raises zlib.error, and EOFError if cut."""
-    text = b""
-    while content:
-        inflate = zlib.decompressobj(31)
-        text += inflate.decompress(content, MAX_LIST_BYTES + 1 - len(text))
-        if len(text) > MAX_LIST_BYTES:
-            raise EOFError(f"it has more than {MAX_LIST_BYTES} bytes")
-        if not inflate.eof:
-            raise EOFError("its end is missing")
-        content = inflate.unused_data
-    return text
 
 
 def content_of(path: str, max_connections: int, *, noun: str) -> bytes:

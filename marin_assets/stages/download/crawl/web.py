@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -18,10 +18,9 @@ from marin_assets.stages.download.crawl.crawl_file import UNKNOWN_BYTES, CrawlFi
 from marin_assets.stages.download.warc.record import AbsentError, CrawlError
 from marin_assets.stages.download.web import answers
 from marin_assets.stages.download.web.answers import body_of, checked_start
-from marin_assets.stages.download.web.connections import acquire_connection
+from marin_assets.stages.download.web.client import Client
 from marin_assets.stages.download.web.faults import Fault, persist
 from marin_assets.stages.download.web.tally import Tally
-from marin_resources.host.http_request import origin_of
 
 if TYPE_CHECKING:
     import requests
@@ -45,15 +44,15 @@ class WebClient:
     """Requests to servers of a crawl. `located` is safe for its own threads; a file is read by one."""
 
     def __init__(self, max_connections: int) -> None:
-        import requests  # late, for its weight
-        from requests.adapters import HTTPAdapter
-
         self._most, self._stop = max_connections, threading.Event()
         self.tally = Tally()
-        self._session = requests.Session()
-        self._session.cookies.set_policy(answers.no_cookies())
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, HTTPAdapter(pool_maxsize=max_connections))
+        self._client = Client(
+            tally=self.tally,
+            stop=self._stop,
+            max_connections=max_connections,
+            refused=_refused,
+            forbidden="limited",
+        )
         self._files: list[WebFile] = []
 
     def __enter__(self) -> WebClient:
@@ -63,7 +62,6 @@ class WebClient:
         self._stop.set()
         for file in self._files:
             file.close()
-        self._session.close()
 
     def opened(self, file: CrawlFile) -> WebFile:
         """The file, to be read by offset. Nothing is requested yet."""
@@ -143,43 +141,14 @@ class WebClient:
     def persist(self, action: Callable[[], T], url: str, progress: Callable[[], int] = lambda: 0) -> T:
         return persist(action, subject=f"The file {url!r}", tally=self.tally, stop=self._stop, progress=progress)
 
-    @contextmanager
-    def answer(self, method: str, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
+    def answer(self, method: str, url: str, headers: dict[str, str]) -> AbstractContextManager[requests.Response]:
         """An answer, within the limit of connections. Raises Fault, and CrawlError for one that stays."""
-        import requests
-        import urllib3
-
-        with acquire_connection(origin_of(url), self._most, self._stop):
-            self.tally.request()
-            try:
-                answer = self._session.request(
-                    method,
-                    url,
-                    headers={"User-Agent": "marin", "Accept-Encoding": "identity", **headers},
-                    stream=True,
-                    timeout=(answers.CONNECT_S, answers.STALL_S),
-                )
-            except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-                raise Fault("connection", f"{origin_of(url)!r} gave no answer ({type(error).__name__})") from None
-            try:
-                _require_answer(answer, url)
-                yield answer
-            finally:
-                answer.close()
+        return self._client.answer(method, url, headers)
 
 
-def _require_answer(answer: requests.Response, url: str) -> None:
-    status = answer.status_code
-    if status in (200, 206):
-        return
-    if status in (403, 408, 425, 429) or status >= 500:
-        after = answer.headers.get("Retry-After", "").strip()
-        reason = "limited" if status in (403, 429) else "server_error"
-        raise Fault(reason, f"the server answered {status}", float(after) if after.isdecimal() else None)
-    if status == 416:
-        raise Fault("wrong_range", "the server answered 416")
+def _refused(url: str, status: int) -> CrawlError:
     error = AbsentError if status in (404, 410) else CrawlError
-    raise error(f"The server answered {status} for {url!r}, expected the file. Correct the path or base_url.")
+    return error(f"The server answered {status} for {url!r}, expected the file. Correct the path or base_url.")
 
 
 class WebFile:

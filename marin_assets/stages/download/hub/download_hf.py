@@ -34,9 +34,10 @@ from marin_assets.stages.download.hub.repository import (
 )
 from marin_assets.stages.download.hub.source import Source, source_of
 from marin_assets.stages.download.hub.splits import CARD, EXPORT, MOST_CARD_BYTES, export_files, split_files
-from marin_assets.stages.download.hub.transfer import Transfer, mark_path, read_verified, remove_parts
+from marin_assets.stages.download.hub.transfer import ROOM, CommitFiles, read_verified
 from marin_assets.stages.download.web.faults import REASONS
 from marin_assets.stages.download.web.tally import Tally
+from marin_assets.stages.download.web.transfer import Transfer, mark_path, remove_parts
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import REQUESTS_AT_ONCE, StoredFile, exists, read_json, write_json
@@ -123,7 +124,7 @@ def download_hf(config: DownloadHfConfig) -> dict[str, Any]:
     _log_plan(config, repository, commit, choice)
     shards = _shards(config, repository, commit, choice.files)
     counts = map_shards(fetch_shard, shards, output_path=config.output_path)
-    remove_parts(config.output_path)
+    remove_parts(config.output_path, ROOM)
     names = ["bytes_fetched", "requests", "retries", *(f"retries_{reason}" for reason in REASONS)]
     listed = tally.counts()
     return {
@@ -144,7 +145,12 @@ def fetch_shard(shard: HubShard) -> dict[str, int]:
     stop = threading.Event()
     with _opened(shard.repository, shard, tally, stop) as source:
         transfer = Transfer(
-            source, shard.commit, shard.output_path, range_bytes=shard.range_bytes, tally=tally, stop=stop
+            CommitFiles(source, shard.commit),
+            shard.output_path,
+            room=ROOM,
+            range_bytes=shard.range_bytes,
+            tally=tally,
+            stop=stop,
         )
         transfer.fetch(shard.files, in_flight=shard.ranges_in_flight)
     tally.close()
@@ -255,7 +261,7 @@ def _shards(config: DownloadHfConfig, repository: Repository, commit: str, files
 def _write_checksums(output_path: str, files: Sequence[HubFile]) -> str:
     """Write checksums.json. Returns the digest of its names and checksums, as `sha256sum` prints them."""
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-        marks = list(pool.map(lambda file: read_json(mark_path(file, output_path)), files))
+        marks = list(pool.map(lambda file: read_json(mark_path(file.path, output_path)), files))
     rows = [{"name": file.path, **mark} for file, mark in zip(files, marks, strict=True)]
     write_json(join(output_path, CHECKSUMS), {"format_version": 1, "files": rows})
     listing = "".join(f"{row['sha256']}  {row['name']}\n" for row in rows)

@@ -13,10 +13,8 @@ import json
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
@@ -25,7 +23,7 @@ from marin_assets.stages.download.hub.budget import Budget
 from marin_assets.stages.download.hub.refusals import refusal
 from marin_assets.stages.download.hub.repository import COMMIT, HubError, HubFile, Repository
 from marin_assets.stages.download.web import answers
-from marin_assets.stages.download.web.answers import body_of, checked_start, drain, no_cookies
+from marin_assets.stages.download.web.answers import body_of, checked_start, drain, no_cookies, stated_wait_s
 from marin_assets.stages.download.web.faults import LONGEST_STATED_WAIT_S, Fault, persist
 from marin_assets.stages.download.web.tally import Tally
 from marin_resources.host.http_request import is_same_origin, origin_of
@@ -298,11 +296,4 @@ def _limit_of(answer: requests.Response) -> tuple[int | None, float | None]:
         if remaining == 0 or answer.status_code == 429:
             return remaining, min(seconds + 1.0, LONGEST_STATED_WAIT_S)
         return remaining, None
-    after = answer.headers.get("Retry-After", "").strip()
-    if after.isdecimal():
-        return None, min(float(after), LONGEST_STATED_WAIT_S)
-    try:
-        wait_s = parsedate_to_datetime(after).timestamp() - time.time()
-        return None, min(max(0.0, wait_s), LONGEST_STATED_WAIT_S)
-    except ValueError:
-        return None, None
+    return None, stated_wait_s(answer)

@@ -39,6 +39,11 @@ class HubFile:
     sha256: str | None
     """SHA-256 of the content of a large file. For another file None: `oid` is the SHA-1 of its content as a blob."""
 
+    @property
+    def state(self) -> str:
+        """Changes with the content."""
+        return self.oid
+
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:

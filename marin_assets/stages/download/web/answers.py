@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.stages.download.web.faults import Fault
+from marin_assets.stages.download.web.faults import LONGEST_STATED_WAIT_S, Fault
 
 if TYPE_CHECKING:
     import requests
@@ -18,12 +19,18 @@ CONNECT_S = 30.0
 STALL_S = 30.0
 """A connection that sends less than LEAST_BYTES_PER_S in this time is ended."""
 LEAST_BYTES_PER_S = 1000
+IDENTITY = ("identity",)
 RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 
-def checked_start(answer: requests.Response, size_bytes: int, start: int, *, whole: bool) -> int:
-    """The number of bytes to skip. Raises Fault if the answer is not the range, and not a whole file to read from."""
-    if answer.headers.get("Content-Encoding", "identity") != "identity":
+def checked_start(
+    answer: requests.Response, size_bytes: int | None, start: int, *, whole: bool, encodings: Collection[str] = IDENTITY
+) -> int:
+    """The number of bytes to skip. Raises Fault if the answer is not the range, and not a whole file to read from.
+
+    `encodings`: those with which the file itself may be stored.
+    """
+    if answer.headers.get("Content-Encoding", "identity") not in encodings:
         raise Fault("wrong_answer", f"the content is encoded: {answer.headers['Content-Encoding']!r:.60}")
     if answer.status_code == 206:
         given = answer.headers.get("Content-Range", "")
@@ -35,11 +42,22 @@ def checked_start(answer: requests.Response, size_bytes: int, start: int, *, who
     else:
         size = answer.headers.get("Content-Length", "*")
         skip = start
-    if size.isdecimal() and int(size) != size_bytes:
+    if size_bytes is not None and size.isdecimal() and int(size) != size_bytes:
         raise Fault("wrong_size", f"the server has {size} bytes, expected {size_bytes} by the listing")
     if answer.status_code == 200 and not whole:
         raise Fault("range_ignored", wait_s=0.0)
     return skip
+
+
+def stated_wait_s(answer: requests.Response) -> float | None:
+    """The seconds of `Retry-After`, which may be a date; None if it is not stated."""
+    after = answer.headers.get("Retry-After", "").strip()
+    if after.isdecimal():
+        return min(float(after), LONGEST_STATED_WAIT_S)
+    try:
+        return min(max(0.0, parsedate_to_datetime(after).timestamp() - time.time()), LONGEST_STATED_WAIT_S)
+    except ValueError:
+        return None
 
 
 def drain(answer: requests.Response) -> None:

@@ -23,6 +23,7 @@ REASONS = {
     "slow": "the answer came too slowly",
     "limited": "the server's limit of requests",
     "server_error": "an error of the server",
+    "forbidden": "the server refused the request",
     "expired": "the storage refused its signed address",
     "range_ignored": "the server sent the whole file in place of a range",
     "wrong_range": "the server sent another range",
@@ -32,8 +33,8 @@ REASONS = {
     "wrong_checksum": "the content has another checksum than the listing",
 }
 TRIES = 8
-TRIES_OF = {"range_ignored": 3}
-"""A file is then read as one stream."""
+TRIES_OF = {"range_ignored": 3, "forbidden": 6}
+"""A file whose ranges are ignored is then read as one stream. A 403 that is no limit stays."""
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 LONGEST_STATED_WAIT_S = 900.0

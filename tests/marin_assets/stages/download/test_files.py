@@ -17,6 +17,7 @@ import pytest
 from marin_assets.defaults.data import default_download
 from marin_assets.stages.download.files import DownloadFilesConfig, SourceError, copy_file, download_files, list_source
 from marin_assets.stages.download.files import source_file as as_listed
+from marin_assets.stages.download.web import faults
 from marin_assets.step.graph import build_graph
 from marin_assets.step.partitions.sets import dynamic
 from marin_assets.step.resolve import resolve
@@ -94,7 +95,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(faults, "FIRST_WAIT_S", 0.001)
     with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
@@ -110,7 +112,9 @@ def test_a_folder_is_copied_with_size_and_checksum_of_each_file(source: Path, ou
     assert files == FILES
     assert listing["files"] == [{"name": n, "size": len(d), "sha256": sha256(d)} for n, d in sorted(FILES.items())]
     lines = "".join(f"{sha256(d)}  {n}\n" for n, d in sorted(FILES.items()))
-    assert result == {"files": 3, "bytes": sum(map(len, FILES.values())), "sha256": sha256(lines.encode())}
+    size_bytes = sum(map(len, FILES.values()))
+    counts = {"files": 3, "bytes": size_bytes, "bytes_fetched": size_bytes, "requests": 0, "retries": 0}
+    assert result == {**counts, "sha256": sha256(lines.encode())}
 
 
 def test_a_glob_keeps_the_names_below_its_fixed_part(source: Path, output: Path) -> None:
@@ -171,7 +175,7 @@ def test_a_file_that_has_another_size_than_listed_is_an_error(source: Path, outp
     request = config(source, output)
     listed = as_listed(request, "a.txt", list_source(str(source))["a.txt"])
     (source / "a.txt").write_bytes(content)
-    with pytest.raises(SourceError, match=f"was listed with 5 bytes, and {len(content)} were read"):
+    with pytest.raises(SourceError, match=f"was listed with 5 bytes, and has {len(content)}"):
         copy_file(listed)
     assert not output.exists() or not list(output.rglob("*.txt"))
 
@@ -197,7 +201,7 @@ def test_a_web_file_behind_a_password_is_copied_with_that_of_netrc(
 
 def test_a_truncated_web_file_is_an_error(server: Server, output: Path) -> None:
     server.truncated = True
-    with pytest.raises(ShardError, match="listed with 10000 bytes, and 5000 were read"):
+    with pytest.raises(ShardError, match="wrong_size': the server has 5000 bytes, expected 10000 by the listing"):
         download_files(config(f"http://127.0.0.1:{server.server_port}/x.bin", output))
     assert not list(output.rglob("x.bin*"))
 

@@ -15,7 +15,7 @@ import pytest
 from dataset_hub import DatasetHub
 from hub_downloads import FILES, NAME, download, files_of
 
-from marin_assets.stages.download.hub import transfer
+from marin_assets.stages.download.web import transfer
 from marin_resources.ray_tpu.shards.map_shards import ShardError
 
 FIELDS = {"range_bytes": 100_000, "ranges_in_flight": 4}
