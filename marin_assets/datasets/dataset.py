@@ -20,7 +20,7 @@ from marin_assets.defaults.data import (
     default_tokenize_chats,
     downloaded_list,
 )
-from marin_assets.defaults.hub import default_download_hf
+from marin_assets.defaults.sources.hub import default_download_hf
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.stages.transform.json_lists import JsonListsConfig, rows_of_json_lists
 from marin_assets.stages.transform.path_keys import PathKeys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_assets.datasets.dataset import Corpus, HubFiles, ListedFiles, by_name
-from marin_assets.defaults import nemotron
+from marin_assets.defaults.sources import nemotron
 
 SIMPLE = "marin experiments/pretraining_datasets/simple.py: id, revision"
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from marin_assets.defaults.ar5iv import default_ar5iv
 from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
-from marin_assets.defaults.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.data import (
     default_download,
     default_download_listed,
@@ -32,12 +30,15 @@ from marin_assets.defaults.evaluation import (
     default_perplexity,
 )
 from marin_assets.defaults.generation import default_generation
-from marin_assets.defaults.hub import default_download_hf, default_upload
-from marin_assets.defaults.nemotron import default_nemotron_cc
-from marin_assets.defaults.pubmed import default_pmc, default_pubmed
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
-from marin_assets.defaults.stackexchange import default_stackexchange
+from marin_assets.defaults.sources.ar5iv import default_ar5iv
+from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
+from marin_assets.defaults.sources.hub import default_download_hf, default_upload
+from marin_assets.defaults.sources.nemotron import default_nemotron_cc
+from marin_assets.defaults.sources.pubmed import default_pmc, default_pubmed
+from marin_assets.defaults.sources.stackexchange import default_stackexchange
+from marin_assets.defaults.sources.wikipedia import default_wikipedia, default_wikipedia_xml
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
 from marin_assets.defaults.training import (
     default_anneal,
@@ -45,7 +46,6 @@ from marin_assets.defaults.training import (
     default_sft,
     default_train,
 )
-from marin_assets.defaults.wikipedia import default_wikipedia, default_wikipedia_xml
 from marin_assets.stages.download.stores.access import StoreAccess
 
 __all__ = [

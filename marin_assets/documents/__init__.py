@@ -5,7 +5,7 @@ May import marin_resources and libraries; not Dagster, Ray, a stage or any other
 
 from marin_assets.documents.document import BadRow, Document, DocumentError, page_of
 from marin_assets.documents.formats import FORMATS, check_format, format_of
-from marin_assets.documents.json_line import RepeatedKeys
+from marin_assets.documents.jsonl.json_line import RepeatedKeys
 from marin_assets.documents.rows import read_rows, write_rows
 from marin_assets.documents.shards import (
     SUFFIX,

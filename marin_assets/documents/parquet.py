@@ -10,8 +10,8 @@ from typing import Any
 
 from marin_assets.documents.columns import missing_column
 from marin_assets.documents.document import BadRow, DocumentError
-from marin_assets.documents.first_bytes import HEAD_BYTES, require_named
-from marin_assets.documents.lines import require_expansion
+from marin_assets.documents.jsonl.first_bytes import HEAD_BYTES, require_named
+from marin_assets.documents.jsonl.lines import require_expansion
 from marin_resources.storage.files import open_atomic, open_to_read
 
 BATCH_ROWS = 16

@@ -15,8 +15,8 @@ from typing import IO, Any
 
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.formats import check_format, compression_of, format_of
-from marin_assets.documents.json_line import LineParser, RepeatedKeys
-from marin_assets.documents.lines import TooLong, read_lines
+from marin_assets.documents.jsonl.json_line import LineParser, RepeatedKeys
+from marin_assets.documents.jsonl.lines import TooLong, read_lines
 from marin_assets.documents.parquet import read_parquet, write_parquet
 from marin_resources.storage.files import open_atomic
 

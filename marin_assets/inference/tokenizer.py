@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from marin_assets.documents.tokens import TokenizerFileError, read_tokenizer
+from marin_assets.documents.caches.tokens import TokenizerFileError, read_tokenizer
 
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
 """Around the number of a special token that is written in a message. Unicode reserves them: no text has them."""

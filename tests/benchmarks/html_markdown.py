@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
+from marin_assets.stages.transform.html.resiliparse_markdown import resiliparse_markdown
 
 PACKAGES = ("markdownify==1.2.3", "html-to-markdown==3.21.0")
 SIDE = Path(__file__).resolve().parent / "sides/html_peers.py"

@@ -26,9 +26,9 @@ from html_markdown import pages_of, run_peer, seconds_of
 from latexml_papers import NAMES, page_of
 
 from marin_assets.documents import Document
-from marin_assets.stages.transform.latexml_content import LatexmlContent
-from marin_assets.stages.transform.latexml_html import latexml_page
-from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
+from marin_assets.stages.transform.html.resiliparse_markdown import resiliparse_markdown
+from marin_assets.stages.transform.latexml.latexml_content import LatexmlContent
+from marin_assets.stages.transform.latexml.latexml_html import latexml_page
 from marin_assets.step.values import unwrap_versioned_value
 
 PACKAGES = ("markdownify==1.2.3",)

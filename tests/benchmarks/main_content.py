@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from foreign_pages import foreign_pages
 from html_markdown import pages_of, run_peer, seconds_of
 
-from marin_assets.stages.transform.main_content import MainContent
-from marin_assets.stages.transform.main_markdown import main_markdown
+from marin_assets.stages.transform.html.main_content import MainContent
+from marin_assets.stages.transform.html.main_markdown import main_markdown
 from marin_assets.step.values import unwrap_versioned_value
 
 PACKAGES = ("trafilatura==2.3.1", "lxml[html_clean]")

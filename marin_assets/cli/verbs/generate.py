@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     folder = _find_model(options)
     print_stderr(f"model: {folder}")
     # late, for their weight: what is missing is reported before they are loaded
-    from marin_assets.documents.tokens import TokenizerFileError
+    from marin_assets.documents.caches.tokens import TokenizerFileError
     from marin_assets.inference.jax_model import ModelError, load_model
     from marin_assets.inference.local_copy import copy_to_local
     from marin_assets.stages.evaluate.sample_text import sample_text

@@ -35,8 +35,8 @@ from marin_assets.documents import (
     write_documents,
 )
 from marin_assets.documents.attributes import KEPT, Decision
+from marin_assets.documents.caches.tokens import token_counter
 from marin_assets.documents.shards import output_name
-from marin_assets.documents.tokens import token_counter
 from marin_assets.stages.consolidate.attribute_spec import Applied, ConsolidateError, check_applied
 from marin_assets.stages.consolidate.join import AttributeRows, attribute_files
 from marin_assets.stages.consolidate.rejected_page import render_rejected

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, cast
 
-from marin_assets.documents.lines import CHUNK_BYTES
+from marin_assets.documents.jsonl.lines import CHUNK_BYTES
 from marin_assets.stages.download.warc.record import CrawlError
 
 MAX_HEADER_BYTES = 2**20

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents
-from marin_assets.documents.tokens import token_counter
+from marin_assets.documents.caches.tokens import token_counter
 from marin_assets.step.values import THIS_OUTPUT_PATH
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards

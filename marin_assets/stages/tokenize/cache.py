@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.documents.token_cache import FIELD, LEDGER, kvstore_of, open_array
+from marin_assets.documents.caches.token_cache import FIELD, LEDGER, kvstore_of, open_array
 from marin_resources.storage.files import exists, read_json, write_bytes, write_json
 from marin_resources.storage.paths import absolute, is_local, join
 

@@ -18,9 +18,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import Document, document_files, page_of, read_documents
+from marin_assets.documents.caches.token_cache import LEDGER
+from marin_assets.documents.caches.tokens import read_tokenizer
 from marin_assets.documents.position import SPLITS, TRAIN, VALIDATION, check_fraction, split_of
-from marin_assets.documents.token_cache import LEDGER
-from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, read_names, write_shard, write_split
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned

@@ -19,8 +19,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import document_files, read_documents
+from marin_assets.documents.caches.tokens import read_tokenizer
 from marin_assets.documents.position import TRAIN, check_fraction, split_of
-from marin_assets.documents.tokens import read_tokenizer
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources

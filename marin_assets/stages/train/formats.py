@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents.token_cache import LEDGER
+from marin_assets.documents.caches.token_cache import LEDGER
 from marin_assets.stages.train.errors import InputError
 from marin_assets.step.values import versioned
 from marin_resources.storage.files import exists, read_json

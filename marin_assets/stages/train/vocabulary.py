@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marin_assets.documents.tokens import read_tokenizer
+from marin_assets.documents.caches.tokens import read_tokenizer
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.inputs.hf_folder import read_hf_config
 from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec

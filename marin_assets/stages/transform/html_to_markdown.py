@@ -9,7 +9,8 @@ With `main_content`, pages of foreign sites lose their navigation, notices, comm
 counted. The text is a function of the page alone: no limit of time, and no memory of other pages. With `wiki`, pages of
 wikis lose references, navigation, notices and some sections, and get their title and categories. With `thread`, the
 question and the answers of a page become one text by templates. With `latexml`, papers lose authors, references,
-footnotes and captions, and their equations are aligned displays.
+footnotes and captions, and their equations are aligned displays. With `formulas`, MathML and the forms of MathJax,
+images and forums are TeX between dollars.
 
 Each page is kept or rejected for one reason: pages = pages_kept + rejected, rejected = sum of rejected_<reason>.
 """
@@ -23,13 +24,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
-from marin_assets.stages.transform import latexml_content, thread_content, wiki_content
-from marin_assets.stages.transform.latexml_content import LatexmlContent
-from marin_assets.stages.transform.main_content import COUNTS, MainContent, check_main_content
-from marin_assets.stages.transform.pieces import pieces
-from marin_assets.stages.transform.thread_content import ThreadContent
-from marin_assets.stages.transform.thread_text import thread_text
-from marin_assets.stages.transform.wiki_content import WikiContent
+from marin_assets.stages.transform.formulas import formulas
+from marin_assets.stages.transform.formulas.formulas import Formulas
+from marin_assets.stages.transform.html import thread_content, wiki_content
+from marin_assets.stages.transform.html.main_content import COUNTS, MainContent, check_main_content
+from marin_assets.stages.transform.html.pieces import pieces
+from marin_assets.stages.transform.html.thread_content import ThreadContent
+from marin_assets.stages.transform.html.thread_text import thread_text
+from marin_assets.stages.transform.html.wiki_content import WikiContent
+from marin_assets.stages.transform.latexml import latexml_content
+from marin_assets.stages.transform.latexml.latexml_content import LatexmlContent
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -101,6 +105,8 @@ class HtmlToMarkdownConfig:
     """ThreadContent() composes the text of pages that are threads, as `read_stackexchange` has them."""
     latexml: LatexmlContent | None = None
     """LatexmlContent() keeps the content of papers that are LaTeXML's HTML, as `read_ar5iv` has them."""
+    formulas: Formulas | None = None
+    """Formulas() writes formulas of every form as TeX; None only those whose MathML carries its TeX."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -114,8 +120,8 @@ def html_to_markdown(config: HtmlToMarkdownConfig) -> dict[str, int | float]:
     cut_characters and each cut_<reason>, of all pages that were parsed; with wiki cut_characters, each cut_<reason>,
     infoboxes and without_section_names; with thread answers, answers_without_text and formulas; with latexml
     cut_characters, each cut_<reason>, formulas and displays. Raises ExtractorError for an unknown extractor, and for a
-    max_characters too small, MainContentError, WikiContentError, ThreadContentError and LatexmlContentError for unknown
-    rules.
+    max_characters too small, MainContentError, WikiContentError, ThreadContentError, LatexmlContentError and
+    FormulasError for unknown rules.
     """
     _check(config)
     pages = document_files(config.pages_path)
@@ -138,6 +144,12 @@ def _check(config: HtmlToMarkdownConfig) -> None:
     given = [name for name in CONTENTS if getattr(config, name) is not None]
     if len(given) > 1:
         raise ExtractorError(f"{' and '.join(given)} are both given, expected one of them. Leave one out.")
+    if config.formulas is not None:
+        formulas.check_formulas(config.formulas)
+        if config.latexml is not None:
+            raise ExtractorError(
+                "formulas and latexml are both given: latexml has the formulas of papers. Leave one out."
+            )
     check_lengths(config.min_characters, config.max_characters)
 
 
@@ -159,6 +171,7 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
     names += thread_content.COUNTS if shard.config.thread else ()
     if shard.config.latexml:
         names += [*(f"rejected_{reason}" for reason in latexml_content.REASONS), *latexml_content.COUNTS]
+    names += formulas.COUNTS if shard.config.formulas else ()
     counts = Counter(dict.fromkeys(names, 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
         write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
@@ -169,7 +182,7 @@ def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str])
     """Yield the documents of one shard of pages, and add to `counts`."""
     to_markdown = markdown_function(config, counts)
     if config.wiki is not None:
-        from marin_assets.stages.transform import wiki_html  # late, for its weight
+        from marin_assets.stages.transform.html import wiki_html  # late, for its weight
     thread = config.thread
     for page in read_documents(path):
         counts["pages"] += 1
@@ -200,12 +213,12 @@ def content_of(page: Document, config: HtmlToMarkdownConfig, counts: Counter[str
         reason = reject_page(page.text, config)
         if reason or config.wiki is None:
             return page, reason
-        from marin_assets.stages.transform.wiki_html import wiki_page  # late, for its weight
+        from marin_assets.stages.transform.html.wiki_html import wiki_page  # late, for its weight
 
         return wiki_page(page, config.wiki, counts), None
     if len(page.text) > config.max_page_characters:
         return page, "too_long"
-    from marin_assets.stages.transform.latexml_html import latexml_page
+    from marin_assets.stages.transform.latexml.latexml_html import latexml_page
 
     content = latexml_page(page, config.latexml, counts)
     # The content is parsed, not the page, which is MathML for the most part.
@@ -217,7 +230,7 @@ def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
     if len(page) > config.max_page_characters:
         return "too_long"
     if config.main_content:
-        from marin_assets.stages.transform.html_marks import without_scripts  # late, for its weight
+        from marin_assets.stages.transform.html.html_marks import without_scripts  # late, for its weight
 
         page = without_scripts(page)  # a comparison in one is no tag; without main content it counts as one, as always
     if _has_too_many_attributes(page):
@@ -236,9 +249,16 @@ def reject_text(text: str | None, min_characters: int) -> str | None:
 
 def markdown_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Callable[[str], str | None]:
     """Return the function from HTML to Markdown; None of a page that is too deep."""
+    extract = _extract_function(config, counts)
+    if config.formulas is None:
+        return extract
+    return lambda page: extract(formulas.with_formulas(page, counts))
+
+
+def _extract_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Callable[[str], str | None]:
     if (fields := config.main_content) is None:
         return extractor_named(config.extractor)
-    from marin_assets.stages.transform.main_markdown import main_markdown  # late, for its weight
+    from marin_assets.stages.transform.html.main_markdown import main_markdown  # late, for its weight
 
     return lambda page: main_markdown(page, fields, counts, max_depth=config.max_depth)
 
@@ -246,7 +266,7 @@ def markdown_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Cal
 def extractor_named(name: str) -> Callable[[str], str]:
     """Return the function from HTML to Markdown. Raises ExtractorError for an unknown name."""
     # Late, for its weight: who only reads the stage's config extracts nothing.
-    from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
+    from marin_assets.stages.transform.html.resiliparse_markdown import resiliparse_markdown
 
     _require_extractor(name)
     return resiliparse_markdown

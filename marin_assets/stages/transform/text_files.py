@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from marin_assets.documents import SUFFIX, Document, check_format, write_documents
-from marin_assets.stages.transform import text_archives, text_parts
 from marin_assets.stages.transform.html_to_markdown import extractor_named
-from marin_assets.stages.transform.text_archives import ARCHIVES, read_members
-from marin_assets.stages.transform.text_parts import HTML, texts_of
-from marin_assets.stages.transform.text_rejections import UNKNOWN_SUFFIX, Rejected, Rejections, few_suffixes
+from marin_assets.stages.transform.text import text_archives, text_parts
+from marin_assets.stages.transform.text.text_archives import ARCHIVES, read_members
+from marin_assets.stages.transform.text.text_parts import HTML, texts_of
+from marin_assets.stages.transform.text.text_rejections import UNKNOWN_SUFFIX, Rejected, Rejections, few_suffixes
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources

@@ -15,7 +15,7 @@ from crawls import documents_of
 
 from marin_assets.datasets import nemotron_cc
 from marin_assets.defaults import default_nemotron_cc
-from marin_assets.defaults.nemotron import FOLDER, NEMOTRON_SPLITS
+from marin_assets.defaults.sources.nemotron import FOLDER, NEMOTRON_SPLITS
 from marin_assets.documents import list_shards
 from marin_assets.stages.download import listed
 from marin_assets.step.graph import build_graph

@@ -9,7 +9,7 @@ import pytest
 from random_llama import write_tokenizer
 from tokenizer_settings import with_settings
 
-from marin_assets.documents.tokens import TokenizerFileError, read_tokenizer, token_counter
+from marin_assets.documents.caches.tokens import TokenizerFileError, read_tokenizer, token_counter
 
 TEXTS = ["a <|eos|> in a text", "short", "", *list(topics.values())[:3]]
 

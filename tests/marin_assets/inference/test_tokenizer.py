@@ -10,7 +10,7 @@ import pytest
 from random_llama import write_tokenizer
 from tokenizer_settings import change_json
 
-from marin_assets.documents.tokens import TokenizerFileError
+from marin_assets.documents.caches.tokens import TokenizerFileError
 from marin_assets.inference.tokenizer import ModelTokenizer
 
 TEMPLATE = (

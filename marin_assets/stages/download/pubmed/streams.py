@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
-from marin_assets.documents.lines import decompressed_chunks
+from marin_assets.documents.jsonl.lines import decompressed_chunks
 from marin_assets.documents.xml.parse import BadXmlError
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.opened import opened

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from marin_assets.documents.formats import compression_of
-from marin_assets.documents.lines import (
+from marin_assets.documents.jsonl.lines import (
     CHUNK_BYTES,
     MAX_LINE_BYTES,
     TOO_LONG,

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents.lines import TooLong
+from marin_assets.documents.jsonl.lines import TooLong
 
 DAMAGES = ("row_too_long", "bad_row", "bad_post")
 """A row of more than 64 MiB; one that is no XML; one without a number as its id, type, score or parent, or a question

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from marin_assets.documents import Document, shard_name, write_documents
-from marin_assets.documents.lines import TooLong
+from marin_assets.documents.jsonl.lines import TooLong
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import crawl_files
 from marin_assets.stages.download.crawl.opened import opened

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from marin_assets.documents.lines import decompressed_chunks
+from marin_assets.documents.jsonl.lines import decompressed_chunks
 from marin_assets.stages.download.warc.record import MAX_HEADER_BYTES, end_of_headers, headers_of
 
 MAX_CODINGS = 3

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import zstandard
 
-from marin_assets.documents.lines import decompressed_chunks
+from marin_assets.documents.jsonl.lines import decompressed_chunks
 from marin_assets.stages.download.warc.members import RawFile, Readable, gzip_records, next_member
 from marin_assets.stages.download.warc.record import CHUNK_BYTES, CrawlError, Damage, Record, parse_records
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from marin_assets.documents import BadRow, Document
-from marin_assets.documents.json_line import LineParser
-from marin_assets.documents.lines import TooLong
+from marin_assets.documents.jsonl.json_line import LineParser
+from marin_assets.documents.jsonl.lines import TooLong
 
 DAMAGES = ("line_too_long", "bad_line", "bad_article")
 """A line of more than 64 MiB; one that is no object of JSON; an article without a name, an id or a version."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from marin_assets.documents import Document, read_documents, shard_name, write_documents
-from marin_assets.documents.json_line import LineParser
+from marin_assets.documents.jsonl.json_line import LineParser
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import crawl_files
 from marin_assets.stages.download.crawl.opened import opened

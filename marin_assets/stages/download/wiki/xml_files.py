@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, cast
 
-from marin_assets.documents.lines import TooLong, decompressed_chunks, require_expansion, split_lines
+from marin_assets.documents.jsonl.lines import TooLong, decompressed_chunks, require_expansion, split_lines
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import content_of, crawl_files
 from marin_assets.stages.download.crawl.opened import opened

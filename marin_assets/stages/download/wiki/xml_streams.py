@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents.lines import CHUNK_BYTES
+from marin_assets.documents.jsonl.lines import CHUNK_BYTES
 from marin_assets.stages.download.warc.members import WINDOW_BYTES, Readable
 
 HEAD = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")

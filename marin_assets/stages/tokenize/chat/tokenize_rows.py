@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
+from marin_assets.documents.caches.token_cache import LEDGER
 from marin_assets.documents.chats.adapters import Adapter, adapter_of
 from marin_assets.documents.chats.forms import FORMS
 from marin_assets.documents.chats.messages import TRAINED, TRAINED_WITH_TOOLS, Messages, Rules
@@ -24,7 +25,6 @@ from marin_assets.documents.chats.preferences import PAIR_FORMS, pair_adapter_of
 from marin_assets.documents.chats.tools import Tools, tools_of
 from marin_assets.documents.chats.unread import count_unread
 from marin_assets.documents.position import POSITIONS, SPLITS, TRAIN, VALIDATION, check_fraction, position
-from marin_assets.documents.token_cache import LEDGER
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, write_rows, write_split
 from marin_assets.stages.tokenize.chat.encoder import Chat, ChatEncoder, Encoded
 from marin_assets.stages.tokenize.chat.window import CacheRow, chat_row, preference_row

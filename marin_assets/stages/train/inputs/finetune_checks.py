@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marin_assets.documents.tokens import read_tokenizer
+from marin_assets.documents.caches.tokens import read_tokenizer
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.inputs.hf_folder import read_hf_config

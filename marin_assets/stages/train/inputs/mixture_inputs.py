@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from marin_assets.documents.token_cache import LEDGER
+from marin_assets.documents.caches.token_cache import LEDGER
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.inputs.token_inputs import check_cache, count_tokens, expand_snapshots, tokenizer_digest

@@ -14,10 +14,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from marin_assets.documents.caches.token_cache import FIELD, LEDGER, SampledRow, count_tokens_in, sample_rows
+from marin_assets.documents.caches.tokens import FILE as TOKENIZER
+from marin_assets.documents.caches.tokens import read_tokenizer, without_settings
 from marin_assets.documents.snapshots import is_snapshot, read_unchanged_snapshot
-from marin_assets.documents.token_cache import FIELD, LEDGER, SampledRow, count_tokens_in, sample_rows
-from marin_assets.documents.tokens import FILE as TOKENIZER
-from marin_assets.documents.tokens import read_tokenizer, without_settings
 from marin_assets.stages.train.errors import InputError
 from marin_assets.stages.train.specs.model import FAMILIES
 from marin_resources.storage.files import exists, list_files, read_bytes, read_json, write_json

@@ -15,7 +15,7 @@ import equinox as eqx
 import haliax as hax
 import jax
 
-from marin_assets.documents.tokens import read_tokenizer
+from marin_assets.documents.caches.tokens import read_tokenizer
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.memory import Chips, require_room
 from marin_assets.stages.train.sizes import GB

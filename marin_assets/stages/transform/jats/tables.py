@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from marin_assets.documents.xml.inline import local_name
-from marin_assets.stages.transform.html_marks import MAX_COLSPAN, MAX_ROWSPAN
-from marin_assets.stages.transform.markdown_tables import Cell, Table, has_header, markdown_table, rows_of
+from marin_assets.stages.transform.html.html_marks import MAX_COLSPAN, MAX_ROWSPAN
+from marin_assets.stages.transform.html.markdown_tables import Cell, Table, has_header, markdown_table, rows_of
 
 if TYPE_CHECKING:
     from lxml import etree

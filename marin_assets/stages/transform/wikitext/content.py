@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from marin_assets.stages.transform.wiki_content import DROPPED_SECTIONS, check_wiki_bounds
+from marin_assets.stages.transform.html.wiki_content import DROPPED_SECTIONS, check_wiki_bounds
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.documents import Document
-from marin_assets.stages.transform.wiki_html import folded_heading
+from marin_assets.stages.transform.html.wiki_html import folded_heading
 from marin_assets.stages.transform.wikitext.balance import balanced, restored
 from marin_assets.stages.transform.wikitext.content import COUNTS, WikitextContent
 from marin_assets.stages.transform.wikitext.links import Links

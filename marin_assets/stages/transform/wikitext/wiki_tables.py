@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from marin_assets.stages.transform.html_marks import MAX_COLSPAN, MAX_ROWSPAN
-from marin_assets.stages.transform.markdown_tables import (
+from marin_assets.stages.transform.html.html_marks import MAX_COLSPAN, MAX_ROWSPAN
+from marin_assets.stages.transform.html.markdown_tables import (
     MAX_CELL_WITHOUT_HEADERS,
     Cell,
     Table,

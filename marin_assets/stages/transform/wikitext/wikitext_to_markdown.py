@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
-from marin_assets.stages.transform import html_to_markdown, wiki_content
+from marin_assets.stages.transform import html_to_markdown
+from marin_assets.stages.transform.html import wiki_content
 from marin_assets.stages.transform.wikitext.content import COUNTS, WikitextContent, check_wikitext_content
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -101,7 +102,7 @@ def convert_pages(path: str, config: WikitextToMarkdownConfig, counts: Counter[s
 
 def _document(page: Document, config: WikitextToMarkdownConfig, counts: Counter[str]) -> Document | str:
     """The document of a page, or its reason, one of REASONS."""
-    from marin_assets.stages.transform import wiki_html  # late, for their weight
+    from marin_assets.stages.transform.html import wiki_html  # late, for their weight
     from marin_assets.stages.transform.wikitext.sections import content_of
 
     if len(page.text) > config.max_page_characters:

@@ -14,8 +14,8 @@ import pytest
 from tokenizer_settings import with_settings
 
 from marin_assets.documents import Document, read_documents, write_documents
+from marin_assets.documents.caches.token_cache import CacheError, kvstore_of
 from marin_assets.documents.position import TRAIN, split_of
-from marin_assets.documents.token_cache import CacheError, kvstore_of
 from marin_assets.stages.tokenize.cache import read_documents_of, read_names
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, TokenizeError, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer

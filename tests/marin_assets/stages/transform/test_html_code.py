@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
+from marin_assets.stages.transform.html.resiliparse_markdown import resiliparse_markdown
 
 CODE = "def f(x):\n    return x < 1\n\n\n\n\tpass  \n"
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
+from marin_assets.stages.transform.html.resiliparse_markdown import resiliparse_markdown
 
 
 def rows(text: str) -> list[list[str]]:

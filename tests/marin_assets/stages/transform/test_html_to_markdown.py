@@ -10,14 +10,14 @@ import pytest
 
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
 from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
+from marin_assets.stages.transform.html.pieces import pieces
+from marin_assets.stages.transform.html.resiliparse_markdown import resiliparse_markdown
 from marin_assets.stages.transform.html_to_markdown import (
     ExtractorError,
     HtmlToMarkdownConfig,
     html_to_markdown,
     markup_left,
 )
-from marin_assets.stages.transform.pieces import pieces
-from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
 from marin_assets.step.values import unwrap_versioned_value
 
 PAGE = """<html><head><title>T</title><style>p {}</style><script>var x = "<b>"</script></head><body>

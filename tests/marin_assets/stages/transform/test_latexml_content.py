@@ -15,12 +15,12 @@ from crawls import documents_of, reasons
 from latexml_papers import canonical_text, formulas_in, formulas_of, headings_of, kept, page_of, source_of, words_of
 
 from marin_assets.documents import Document, write_documents
+from marin_assets.stages.transform.html.main_content import MainContent
+from marin_assets.stages.transform.html.resiliparse_markdown import resiliparse_markdown
+from marin_assets.stages.transform.html.wiki_content import WikiContent
 from marin_assets.stages.transform.html_to_markdown import ExtractorError, HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.latexml_content import CUT, LatexmlContent, LatexmlContentError
-from marin_assets.stages.transform.latexml_html import latexml_page
-from marin_assets.stages.transform.main_content import MainContent
-from marin_assets.stages.transform.resiliparse_markdown import resiliparse_markdown
-from marin_assets.stages.transform.wiki_content import WikiContent
+from marin_assets.stages.transform.latexml.latexml_content import CUT, LatexmlContent, LatexmlContentError
+from marin_assets.stages.transform.latexml.latexml_html import latexml_page
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import unwrap_versioned_value, versioned

@@ -16,9 +16,9 @@ import pytest
 from foreign_pages import LANGUAGES, ForeignPage, foreign_pages, shared_ngrams
 
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
+from marin_assets.stages.transform.html.main_content import COUNTS, MainContent, MainContentError
+from marin_assets.stages.transform.html.main_markdown import main_markdown
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.main_content import COUNTS, MainContent, MainContentError
-from marin_assets.stages.transform.main_markdown import main_markdown
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, unwrap_versioned_value, versioned
 
@@ -52,8 +52,8 @@ ALL_TEXTS = """
 import json
 from collections import Counter
 from foreign_pages import foreign_pages
-from marin_assets.stages.transform.main_content import MainContent
-from marin_assets.stages.transform.main_markdown import main_markdown
+from marin_assets.stages.transform.html.main_content import MainContent
+from marin_assets.stages.transform.html.main_markdown import main_markdown
 from marin_assets.step.values import unwrap_versioned_value
 fields = unwrap_versioned_value(MainContent())
 print(json.dumps({page.name: main_markdown(page.page, fields, Counter()) for page in foreign_pages()}))

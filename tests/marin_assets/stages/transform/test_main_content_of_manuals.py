@@ -17,8 +17,8 @@ from statistics import mean
 import pytest
 from foreign_pages import shared_ngrams
 
-from marin_assets.stages.transform.main_content import MainContent
-from marin_assets.stages.transform.main_markdown import main_markdown
+from marin_assets.stages.transform.html.main_content import MainContent
+from marin_assets.stages.transform.html.main_markdown import main_markdown
 from marin_assets.step.values import unwrap_versioned_value
 
 ROOT = Path(os.environ.get("MARIN_DEBIAN_ROOT", "/"))

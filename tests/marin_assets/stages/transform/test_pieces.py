@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from marin_assets.documents import Document, list_shards, read_documents, shard_name, write_documents
+from marin_assets.stages.transform.html.pieces import pieces
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.pieces import pieces
 from marin_assets.step.values import unwrap_versioned_value
 
 

@@ -309,7 +309,7 @@ READ = """
 import json, re, sys, time
 from pathlib import Path
 from marin_assets.documents import DocumentError
-from marin_assets.stages.transform.text_archives import read_members
+from marin_assets.stages.transform.text.text_archives import read_members
 # ru_maxrss is inherited from the process that started this one
 megabytes = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
 before, started, message, reasons = megabytes(), time.monotonic(), "", []

@@ -9,9 +9,9 @@ import pytest
 from crawls import documents_of
 
 from marin_assets.documents import Document, write_documents
+from marin_assets.stages.transform.html.thread_content import ThreadContent, ThreadContentError
+from marin_assets.stages.transform.html.wiki_content import WikiContent
 from marin_assets.stages.transform.html_to_markdown import ExtractorError, HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.thread_content import ThreadContent, ThreadContentError
-from marin_assets.stages.transform.wiki_content import WikiContent
 from marin_assets.step.values import unwrap_versioned_value
 
 

@@ -12,10 +12,10 @@ from crawls import documents_of, reasons
 from wiki_dumps import html_of
 
 from marin_assets.documents import Document, write_documents
+from marin_assets.stages.transform.html.main_content import MainContent
+from marin_assets.stages.transform.html.wiki_content import CUT, WikiContent, WikiContentError
+from marin_assets.stages.transform.html.wiki_html import reject_text, wiki_page, words_of
 from marin_assets.stages.transform.html_to_markdown import ExtractorError, HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.main_content import MainContent
-from marin_assets.stages.transform.wiki_content import CUT, WikiContent, WikiContentError
-from marin_assets.stages.transform.wiki_html import reject_text, wiki_page, words_of
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_assets.step.values import unwrap_versioned_value, versioned

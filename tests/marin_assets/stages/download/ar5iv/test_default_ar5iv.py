@@ -9,7 +9,7 @@ from crawls import documents_of
 from latexml_papers import page_of, write_archive
 
 from marin_assets.defaults import default_ar5iv
-from marin_assets.stages.transform.latexml_content import LatexmlContent, LatexmlContentError
+from marin_assets.stages.transform.latexml.latexml_content import LatexmlContent, LatexmlContentError
 from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step

@@ -12,7 +12,7 @@ from stack_dumps import answer, dump_of, question
 
 from marin_assets.defaults import default_stackexchange
 from marin_assets.stages.download.warc.record import CrawlError
-from marin_assets.stages.transform.thread_content import ThreadContent, ThreadContentError
+from marin_assets.stages.transform.html.thread_content import ThreadContent, ThreadContentError
 from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step

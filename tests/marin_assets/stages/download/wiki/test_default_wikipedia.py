@@ -10,7 +10,7 @@ from wiki_dumps import article, dump_of
 from wiki_xml import page, xml_of
 
 from marin_assets.defaults import default_wikipedia, default_wikipedia_xml
-from marin_assets.stages.transform.wiki_content import WikiContent
+from marin_assets.stages.transform.html.wiki_content import WikiContent
 from marin_assets.stages.transform.wikitext.content import WikitextContent
 from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import resolve

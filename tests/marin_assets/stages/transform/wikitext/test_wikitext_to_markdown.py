@@ -14,8 +14,8 @@ from crawls import documents_of, reasons
 
 from marin_assets.documents import Document, write_documents
 from marin_assets.stages.download.wiki.read_wiki_xml import ReadWikiXmlConfig, read_wiki_xml
+from marin_assets.stages.transform.html.wiki_content import WikiContentError
 from marin_assets.stages.transform.html_to_markdown import ExtractorError
-from marin_assets.stages.transform.wiki_content import WikiContentError
 from marin_assets.stages.transform.wikitext.content import WikitextContent, WikitextContentError
 from marin_assets.stages.transform.wikitext.sections import content_of
 from marin_assets.stages.transform.wikitext.wikitext_to_markdown import WikitextToMarkdownConfig, wikitext_to_markdown

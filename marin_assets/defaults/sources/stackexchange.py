@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_assets.defaults.crawl import source_path
+from marin_assets.defaults.sources.crawl import source_path
 from marin_assets.stages.download.stackexchange.read_stackexchange import (
     ARCHIVE,
     ReadStackexchangeConfig,
     read_stackexchange,
 )
+from marin_assets.stages.transform.html.thread_content import ThreadContent
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.thread_content import ThreadContent
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.partitions.sets import Partitions

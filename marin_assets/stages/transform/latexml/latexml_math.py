@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from marin_assets.stages.transform.html_marks import ATTRIBUTES
-from marin_assets.stages.transform.math_text import ALTERNATIVE, ANNOTATION, linear
+from marin_assets.documents.xml.math_text import ALTERNATIVE, ANNOTATION, linear
+from marin_assets.stages.transform.html.html_marks import ATTRIBUTES
 
 FORMULA, FORMULA_END = "\ufdee", "\ufdef"
 """Noncharacters around the number of a formula, in its place."""

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from marin_assets.stages.transform.html_marks import BLOCK, LINK, LINK_END
+from marin_assets.stages.transform.html.html_marks import BLOCK, LINK, LINK_END
 
 BLOCK_BORDER = re.compile(r"(?<!<br>)\n")
 TAGS = re.compile(r"<[^<>]*>")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_assets.defaults.crawl import source_path
+from marin_assets.defaults.sources.crawl import source_path
 from marin_assets.stages.download.ar5iv.read_ar5iv import ReadAr5ivConfig, read_ar5iv
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.latexml_content import LatexmlContent
+from marin_assets.stages.transform.latexml.latexml_content import LatexmlContent
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.partitions.sets import Partitions

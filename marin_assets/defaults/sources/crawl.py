@@ -10,8 +10,8 @@ from marin_assets.stages.download.crawl.fetch_captures import FetchCapturesConfi
 from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
 from marin_assets.stages.download.crawl.read_wet import ReadWetConfig, read_wet
 from marin_assets.stages.download.crawl.select_captures import SelectCapturesConfig, select_captures
+from marin_assets.stages.transform.html.main_content import MainContent
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.main_content import MainContent
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.partitions.sets import Partitions

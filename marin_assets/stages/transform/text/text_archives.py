@@ -23,8 +23,8 @@ from typing import IO, Any, Self
 import zstandard
 
 from marin_assets.documents import DocumentError
-from marin_assets.documents.lines import CHUNK_BYTES, decompressed_chunks, require_expansion
-from marin_assets.stages.transform.text_rejections import Rejected
+from marin_assets.documents.jsonl.lines import CHUNK_BYTES, decompressed_chunks, require_expansion
+from marin_assets.stages.transform.text.text_rejections import Rejected
 from marin_resources.storage.files import open_to_read
 
 TARS = {

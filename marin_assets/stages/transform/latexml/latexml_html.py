@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Callable
 
 from marin_assets.documents import Document
-from marin_assets.stages.transform.html_marks import without_scripts
-from marin_assets.stages.transform.latexml_blocks import Started
-from marin_assets.stages.transform.latexml_content import PARTS, LatexmlContent
-from marin_assets.stages.transform.latexml_lists import ListsAndTables
-from marin_assets.stages.transform.latexml_math import PLACE, Formula, without_formulas
-from marin_assets.stages.transform.latexml_names import (
+from marin_assets.stages.transform.html.html_marks import without_scripts
+from marin_assets.stages.transform.html.main_markdown import characters_of
+from marin_assets.stages.transform.html.wiki_html import TAG, TAGS, VOID
+from marin_assets.stages.transform.latexml.latexml_blocks import Started
+from marin_assets.stages.transform.latexml.latexml_content import PARTS, LatexmlContent
+from marin_assets.stages.transform.latexml.latexml_lists import ListsAndTables
+from marin_assets.stages.transform.latexml.latexml_math import PLACE, Formula, without_formulas
+from marin_assets.stages.transform.latexml.latexml_names import (
     AUTHOR_NOTES,
     CUT_CLASSES,
     CUT_NAMES,
@@ -28,8 +30,6 @@ from marin_assets.stages.transform.latexml_names import (
     TABULAR,
     TITLE,
 )
-from marin_assets.stages.transform.main_markdown import characters_of
-from marin_assets.stages.transform.wiki_html import TAG, TAGS, VOID
 
 ATTRIBUTE = {name: re.compile(rf"""\s{name}\s*=\s*(?:"([^"]*)"|'([^']*)')""") for name in ("class", "alt")}
 

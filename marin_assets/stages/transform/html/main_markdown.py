@@ -10,10 +10,10 @@ import html
 import re
 from collections import Counter
 
-from marin_assets.stages.transform.html_marks import INFO, INFO_END, LINK, LINK_END, mark
-from marin_assets.stages.transform.main_blocks import main_blocks
-from marin_assets.stages.transform.main_content import MainContent
-from marin_assets.stages.transform.resiliparse_markdown import RENDERED_TWICE, MinimalHtml
+from marin_assets.stages.transform.html.html_marks import INFO, INFO_END, LINK, LINK_END, mark
+from marin_assets.stages.transform.html.main_blocks import main_blocks
+from marin_assets.stages.transform.html.main_content import MainContent
+from marin_assets.stages.transform.html.resiliparse_markdown import RENDERED_TWICE, MinimalHtml
 
 CAPTIONS = ("figcaption", ".wp-caption-text", "p[class*=caption]", "span[class*=caption]", "div[class$=caption]")
 LINE_NUMBERS = (

@@ -14,10 +14,10 @@ from collections import Counter
 from urllib.parse import unquote
 
 from marin_assets.documents import Document
-from marin_assets.stages.transform.html_marks import without_scripts
-from marin_assets.stages.transform.main_blocks import WIDE
-from marin_assets.stages.transform.main_markdown import characters_of
-from marin_assets.stages.transform.wiki_content import WikiBounds, WikiContent
+from marin_assets.stages.transform.html.html_marks import without_scripts
+from marin_assets.stages.transform.html.main_blocks import WIDE
+from marin_assets.stages.transform.html.main_markdown import characters_of
+from marin_assets.stages.transform.html.wiki_content import WikiBounds, WikiContent
 
 CLASSES = {
     **dict.fromkeys(("mw-ref", "reference", "reflist", "references", "mw-references-wrap"), "reference"),

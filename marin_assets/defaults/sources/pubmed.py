@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_assets.defaults.crawl import source_path
+from marin_assets.defaults.sources.crawl import source_path
 from marin_assets.stages.download.pubmed.read_pmc import PMC, ReadPmcConfig, read_pmc
 from marin_assets.stages.download.pubmed.read_pubmed import NLM, ReadPubmedConfig, read_pubmed
 from marin_assets.stages.transform.jats.jats_content import JatsContent

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_assets.defaults.crawl import source_path
+from marin_assets.defaults.sources.crawl import source_path
 from marin_assets.stages.download.wiki.read_wiki_html import WIKIMEDIA, ReadWikiHtmlConfig, read_wiki_html
 from marin_assets.stages.download.wiki.read_wiki_xml import ReadWikiXmlConfig, read_wiki_xml
+from marin_assets.stages.transform.html.wiki_content import WikiContent
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
-from marin_assets.stages.transform.wiki_content import WikiContent
 from marin_assets.stages.transform.wikitext.content import WikitextContent
 from marin_assets.stages.transform.wikitext.wikitext_to_markdown import WikitextToMarkdownConfig, wikitext_to_markdown
 from marin_assets.step.argument_check import checks_arguments

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from marin_assets.stages.transform.latexml_blocks import Blocks, Started
-from marin_assets.stages.transform.latexml_names import FIRST_LABEL, NUMBER, TABULAR, is_bullet
-from marin_assets.stages.transform.wiki_html import TAGS
+from marin_assets.stages.transform.html.wiki_html import TAGS
+from marin_assets.stages.transform.latexml.latexml_blocks import Blocks, Started
+from marin_assets.stages.transform.latexml.latexml_names import FIRST_LABEL, NUMBER, TABULAR, is_bullet
 
 SENTENCE_END = re.compile(r"[.,:;!?–—-]\s*\Z")
 

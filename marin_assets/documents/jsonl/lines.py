@@ -15,8 +15,8 @@ from typing import IO
 import zstandard
 
 from marin_assets.documents.document import DocumentError
-from marin_assets.documents.first_bytes import HEAD_BYTES, require_lines, require_named
 from marin_assets.documents.formats import compression_of
+from marin_assets.documents.jsonl.first_bytes import HEAD_BYTES, require_lines, require_named
 from marin_resources.storage.files import open_to_read
 
 MAX_LINE_BYTES = 64 * 1024**2

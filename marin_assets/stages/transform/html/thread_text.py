@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from marin_assets.documents import Document
-from marin_assets.stages.transform.thread_content import ThreadContent, ThreadContentError
+from marin_assets.stages.transform.html.thread_content import ThreadContent, ThreadContentError
 
 FORMULA = re.compile(r"""(<span\b[^<>]*\bclass=["']math-container["'][^<>]*>)([^<]*)(</span>)""")
 """A formula as the sites mark it: TeX between dollars."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from marin_assets.stages.transform.html_marks import BLOCK, CELL, DROPPED, MAX_COLSPAN, MAX_ROWSPAN
+from marin_assets.stages.transform.html.html_marks import BLOCK, CELL, DROPPED, MAX_COLSPAN, MAX_ROWSPAN
 
 HEADING = re.compile("<h[1-6]>")
 INSIDE = re.compile("<br>|<p>|<li>")

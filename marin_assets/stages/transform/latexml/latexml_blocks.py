@@ -10,11 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from marin_assets.stages.transform.latexml_content import LatexmlContent
-from marin_assets.stages.transform.latexml_math import Equation, Formula, in_table
-from marin_assets.stages.transform.latexml_names import ABSTRACT, NUMBERS_IN_BRACKETS
-from marin_assets.stages.transform.main_markdown import characters_of
-from marin_assets.stages.transform.wiki_html import TAGS
+from marin_assets.stages.transform.html.main_markdown import characters_of
+from marin_assets.stages.transform.html.wiki_html import TAGS
+from marin_assets.stages.transform.latexml.latexml_content import LatexmlContent
+from marin_assets.stages.transform.latexml.latexml_math import Equation, Formula, in_table
+from marin_assets.stages.transform.latexml.latexml_names import ABSTRACT, NUMBERS_IN_BRACKETS
 
 NOTE_MARK = re.compile(r"\[\^\d+\]")
 End = Callable[[], None]

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from marin_assets.documents.document import BadRow
-from marin_assets.documents.lines import MAX_LINE_BYTES, TooLong
+from marin_assets.documents.jsonl.lines import MAX_LINE_BYTES, TooLong
 
 HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """An escaped half of a surrogate pair; the other half may follow."""

@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, extractor_named, reject_page
-from marin_assets.stages.transform.text_rejections import Rejected
+from marin_assets.stages.transform.text.text_rejections import Rejected
 from marin_assets.step.values import unwrap_versioned_value
 
 HTML = (".html", ".htm")

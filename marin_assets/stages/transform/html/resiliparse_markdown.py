@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from marin_assets.documents.xml.raised import raised
-from marin_assets.stages.transform.html_marks import (
+from marin_assets.stages.transform.html.html_marks import (
     ALL,
     BLOCK,
     BLOCK_END,
@@ -25,7 +25,7 @@ from marin_assets.stages.transform.html_marks import (
     SUP_END,
     mark,
 )
-from marin_assets.stages.transform.markdown_tables import Tables
+from marin_assets.stages.transform.html.markdown_tables import Tables
 
 RENDERED_TWICE = (
     ".katex-html",

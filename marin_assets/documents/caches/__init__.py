@@ -1,0 +1,1 @@
+"""Token caches: their format, and their tokens."""
