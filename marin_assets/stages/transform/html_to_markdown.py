@@ -146,9 +146,9 @@ def _check(config: HtmlToMarkdownConfig) -> None:
         raise ExtractorError(f"{' and '.join(given)} are both given, expected one of them. Leave one out.")
     if config.formulas is not None:
         formulas.check_formulas(config.formulas)
-        if config.latexml is not None:
+        if own := [name for name in ("thread", "latexml") if getattr(config, name) is not None]:
             raise ExtractorError(
-                "formulas and latexml are both given: latexml has the formulas of papers. Leave one out."
+                f"formulas and {own[0]} are both given, and {own[0]} has formulas of its own. Leave one out."
             )
     check_lengths(config.min_characters, config.max_characters)
 

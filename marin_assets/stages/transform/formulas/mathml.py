@@ -100,12 +100,12 @@ def _text(element: Any) -> str:
 
 def _joined(parts: Sequence[str]) -> str:
     """LaTeX in a row. A space ends a command where a letter follows."""
-    joined = ""
-    for part in parts:
-        if part and part[0].isalpha() and ENDS_WITH_COMMAND.search(joined):
-            joined += " "
-        joined += part
-    return joined
+    joined: list[str] = []
+    for part in filter(None, parts):
+        if part[0].isalpha() and joined and ENDS_WITH_COMMAND.search(joined[-1]):
+            joined.append(" ")
+        joined.append(part)
+    return "".join(joined)
 
 
 def _braced(latex: str) -> str:
@@ -144,10 +144,17 @@ def _is_fenced(latex: str) -> bool:
 
 def _row(children: Sequence[Any], depth: int) -> str:
     """Children side by side: letters of one style are one word, fences get the height of what they enclose."""
+    if depth > MAX_DEPTH:
+        raise MathmlError(f"the formula has more than {MAX_DEPTH} levels")
+    closing = _closing_fences(children)
     parts: list[str] = []
     index = 0
     while index < len(children):
-        size, latex = _word(children, index) or _fenced(children, index, depth) or (1, _latex(children[index], depth))
+        size, latex = (
+            _word(children, index)
+            or _fenced(children, index, closing.get(index), depth)
+            or (1, _latex(children[index], depth))
+        )
         parts.append(latex)
         index += size
     return _joined(parts)
@@ -166,13 +173,12 @@ def _word(children: Sequence[Any], index: int) -> tuple[int, str] | None:
     return end - index, f"{VARIANTS[variant]}{{{''.join(_text(child) for child in children[index:end])}}}"
 
 
-def _fenced(children: Sequence[Any], index: int, depth: int) -> tuple[int, str] | None:
-    """An opening fence with what it encloses, and its closing fence; None if no such thing begins at the index."""
+def _fenced(children: Sequence[Any], index: int, end: int | None, depth: int) -> tuple[int, str] | None:
+    """An opening fence with what it encloses, and its closing fence at `end`; None if no such thing is at the index."""
     fence = _fence(children[index])
-    if fence is None or fence in CLOSING:
+    if fence is None or (end is None and fence != "{"):
         return None
     stretched = children[index].get("stretchy") == "true"
-    end = _closing(children, index, fence)
     inner = children[index + 1 : end] if end is not None else children[index + 1 :]
     if len(inner) == 1 and inner[0].tag == "mfrac" and _is_zero(inner[0].get("linethickness")) and fence == "(" and end:
         top, bottom = _arguments(inner[0], depth, 2)
@@ -188,7 +194,7 @@ def _fenced(children: Sequence[Any], index: int, depth: int) -> tuple[int, str] 
         return end - index + 1, _table(inner[0], depth, environment)
     tall = stretched or (children[index].get("stretchy") is None and any(_is_tall(child) for child in inner))
     before, after = (r"\left", r"\right") if tall else ("", "")
-    parts = [before + FENCES[fence], _row(inner, depth), after + FENCES[closing]]
+    parts = [before + FENCES[fence], _row(inner, depth + 1), after + FENCES[closing]]
     return end - index + 1, _joined(parts)
 
 
@@ -200,23 +206,25 @@ def _fence(element: Any) -> str | None:
     return text if text in FENCES else None
 
 
-def _closing(children: Sequence[Any], start: int, fence: str) -> int | None:
-    """The index of the fence that closes the one at `start`."""
-    if fence in EITHER:
-        form = children[start].get("form")
-        if form == "postfix":
-            return None
-        after = range(start + 1, len(children))
-        return next((at for at in after if _fence(children[at]) == fence), None)
-    stretched, level = children[start].get("stretchy"), 0
-    for at in range(start, len(children)):
-        character = _fence(children[at])
-        if character is None or children[at].get("stretchy") != stretched:
+def _closing_fences(children: Sequence[Any]) -> dict[int, int]:
+    """Index of an opening fence -> that of the one that closes it. Fences that stretch and others are apart."""
+    closing: dict[int, int] = {}
+    opened: dict[str | None, list[int]] = {}
+    bars: dict[tuple[str, str | None], int] = {}
+    for at, child in enumerate(children):
+        fence, stretchy = _fence(child), child.get("stretchy")
+        if fence is None:
             continue
-        level += (character in OPENING) - (character in CLOSING)
-        if level == 0:
-            return at
-    return None
+        if fence in OPENING:
+            opened.setdefault(stretchy, []).append(at)
+        elif fence in CLOSING:
+            if of_this_kind := opened.get(stretchy):
+                closing[of_this_kind.pop()] = at
+        elif (fence, stretchy) in bars:
+            closing[bars.pop((fence, stretchy))] = at
+        elif child.get("form") != "postfix":
+            bars[fence, stretchy] = at
+    return closing
 
 
 def _is_tall(element: Any) -> bool:
@@ -232,7 +240,7 @@ def _identifier(element: Any, depth: int) -> str:
     variant = element.get("mathvariant")
     if text in symbols.FUNCTIONS and variant in (None, "normal"):
         return symbols.FUNCTIONS[text]
-    if variant in VARIANTS and text.isalnum():
+    if variant in VARIANTS and text.isalnum() and (text.isascii() or variant != "normal"):  # upright are Δ and ħ anyway
         return f"{VARIANTS[variant]}{{{_joined([symbol(character) for character in text])}}}"
     if len(text) > 1 and text.isalpha() and text.isascii():
         return rf"\operatorname{{{text}}}"
@@ -404,10 +412,16 @@ def _table(element: Any, depth: int, environment: str | None = None) -> str:
     rows = [child for child in _children(element) if child.tag in ("mtr", "mlabeledtr")]
     cells = [_children(row)[row.tag == "mlabeledtr" :] for row in rows]
     if environment is None:
-        aligned = element.get("columnalign", "").split()[:2] == ["right", "left"]
-        environment = "aligned" if aligned else "matrix"
+        alignments = element.get("columnalign", "").split() or [_alignment(cell) for cell in cells[0]] if cells else []
+        environment = "aligned" if alignments[:2] == ["right", "left"] else "matrix"
     lines = r" \\ ".join(" & ".join(_row(_children(cell), depth + 1) for cell in row) for row in cells)
     return rf"\begin{{{environment}}}{lines}\end{{{environment}}}"
+
+
+def _alignment(cell: Any) -> str:
+    """The alignment of a cell: MathML's attribute, or the class that LaTeXML gives it."""
+    aligned = re.search(r"\bltx_align_(left|right|center)\b", cell.get("class", ""))
+    return cell.get("columnalign", "") or (aligned[1] if aligned else "")
 
 
 _ELEMENTS: dict[str, Callable[[Any, int], str]] = {
