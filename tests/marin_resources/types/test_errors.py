@@ -23,6 +23,7 @@ NO_SENTENCES = {
     "marin_assets.inference.torch_server.Refused": "a script of an environment without this project raises it",
     "marin_assets.run.output.ReaderGoneError": CONTROL_FLOW,
     "marin_assets.catalog.script._Reached": CONTROL_FLOW,
+    "marin_assets.stages.download.fetch.failure.FetchFailure": PHRASE,
     "marin_assets.stages.download.hub.transfer._WrongChecksumError": PHRASE,
     "marin_assets.stages.download.warc.http_message.BodyTooLargeError": CONTROL_FLOW,
     "marin_assets.stages.download.warc.http_message.EncodingError": CONTROL_FLOW,
