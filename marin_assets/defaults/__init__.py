@@ -1,6 +1,6 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_tokenize_chats -> default_sft, default_tokenize_preferences -> default_dpo, grid -> default_comparison;
-default_text_files, default_warc, default_wet, default_captures, default_wikipedia, default_generation,
+default_text_files, default_warc, default_wet, default_captures, default_crawl, default_wikipedia, default_generation,
 default_datashop, default_upload.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
@@ -30,6 +30,7 @@ from marin_assets.defaults.evaluation import (
 )
 from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.hub import default_download_hf, default_upload
+from marin_assets.defaults.own_crawl import OwnCrawl, default_crawl
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
@@ -44,11 +45,13 @@ from marin_assets.defaults.wikipedia import default_wikipedia
 __all__ = [
     "Datashop",
     "GridPoint",
+    "OwnCrawl",
     "PythonText",
     "default_anneal",
     "default_captures",
     "default_checkpoint_evals",
     "default_comparison",
+    "default_crawl",
     "default_datashop",
     "default_docstring_chats",
     "default_download",
