@@ -21,7 +21,7 @@ from marin_assets.stages.report.crawl_yield import CrawlStage, CrawlYieldConfig,
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.stages.transform.main_content import MainContent
 from marin_assets.step.argument_check import checks_arguments
-from marin_assets.step.expectation import expect
+from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, output_path_of, versioned
 
@@ -175,7 +175,7 @@ def _filtered(
         filter_documents,
         FilterDocumentsConfig(documents_path=output_path_of(unique), filters=tuple(filters)),
     )
-    kept = _consolidated(f"crawled/{name}", unique, "filters", judged)
+    kept = _consolidated(f"crawled/{name}", unique, "filters", judged, expect("kept", at_least=1))
     stages = [("pages", raw), ("main_content", documents), ("unique", unique), ("kept", kept)]
     counted = _step(
         f"yields/{name}",
@@ -199,7 +199,7 @@ def _filtered(
     )
 
 
-def _consolidated(name: str, documents: Step, attribute: str, decisions: Step) -> Step:
+def _consolidated(name: str, documents: Step, attribute: str, decisions: Step, *expectations: Expectation) -> Step:
     return Step(
         name=name,
         fn=consolidate,
@@ -209,7 +209,7 @@ def _consolidated(name: str, documents: Step, attribute: str, decisions: Step) -
         ),
         extras=("curate",),
         resumable=True,
-        expectations=[expect("documents_unaccounted", at_least=0, at_most=0)],
+        expectations=[expect("documents_unaccounted", at_least=0, at_most=0), *expectations],
     )
 
 

@@ -133,10 +133,10 @@ def own_members(clusters: Clusters, shards: int, *, is_against: bool) -> tuple[N
     import numpy as np
 
     own = clusters.documents < np.uint64(shards << 32)
-    columns = {"cluster": clusters.clusters[own], "size": clusters.sizes[own]}
+    numbers = clusters.clusters[own]
+    columns: dict[str, NDArray[Any]] = {"cluster": numbers, "size": clusters.sizes[own]}
     if is_against:
-        touched = np.unique(clusters.clusters[~own])
-        columns["against"] = np.isin(columns["cluster"], touched).astype(np.uint8)
+        columns["against"] = np.isin(numbers, np.unique(clusters.clusters[~own])).astype(np.uint8)
     return clusters.documents[own], columns
 
 

@@ -42,18 +42,30 @@ log = logging.getLogger(__name__)
 class Politeness(Protocol):
     """The fields of the stage's config that direct a crawl."""
 
-    agent: str
-    connections: int
-    delay_s: float
-    backoff_s: float
-    tries: int
-    max_host_failures: int
-    max_redirects: int
-    max_crawl_delay_s: float
-    robots_hours: float
-    max_pages: int | None
-    max_bytes: int | None
-    max_hours: float
+    @property
+    def agent(self) -> str: ...
+    @property
+    def connections(self) -> int: ...
+    @property
+    def delay_s(self) -> float: ...
+    @property
+    def backoff_s(self) -> float: ...
+    @property
+    def tries(self) -> int: ...
+    @property
+    def max_host_failures(self) -> int: ...
+    @property
+    def max_redirects(self) -> int: ...
+    @property
+    def max_crawl_delay_s(self) -> float: ...
+    @property
+    def robots_hours(self) -> float: ...
+    @property
+    def max_pages(self) -> int | None: ...
+    @property
+    def max_bytes(self) -> int | None: ...
+    @property
+    def max_hours(self) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import map_shards
-from marin_resources.storage.files import exists, remove_folder, write_json
+from marin_resources.storage.files import exists, read_json, remove_folder, write_json
 from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
 
@@ -177,9 +177,9 @@ def _networks(config: FetchPagesConfig) -> tuple[Any, ...]:
 
 
 def _crawl(config: FetchPagesConfig, hidden: str, listing: str, folder: str) -> None:
-    """Fetch until every address has an outcome, or a budget is spent; a crawl that has ended is not continued."""
+    """Fetch until every address has an outcome, or a budget is spent; then the crawl is not continued."""
     ended = join(hidden, "ended.json")
-    if exists(ended):
+    if exists(ended) and not read_json(ended)["is_whole"]:
         return
     from marin_assets.stages.download.fetch.batches import Batches, restored
     from marin_assets.stages.download.fetch.crawler import Crawl, Crawler

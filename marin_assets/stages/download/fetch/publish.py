@@ -60,6 +60,8 @@ def publish(publication: Publication) -> Counter[str]:
         for index in range(shards):
             path = join(publication.output_path, OUTCOMES, shard_name(index, shards))
             write_rows(path, islice(rows, ROWS_OF_A_SHARD), replace=False)
+        for _ in rows:  # none is left; it ends behind the last outcome
+            pass
     robots = join(publication.output_path, ROBOTS, shard_name(0, 1))
     counts["robots_files"] = write_rows(robots, _robots(publication), replace=False)
     counts["warc_files"] = _write_warc(publication, dropped)
@@ -70,32 +72,50 @@ def _outcomes(
     publication: Publication, lines: Iterator[bytes], counts: Counter[str], dropped: set[tuple[int, int]]
 ) -> Iterator[dict[str, Any]]:
     """Yield the row of each address. `dropped` gets the batch and offset of records that are left out."""
-    reached = set[int]()
-    host = ""
-    line = next(lines, None)
+    reached, host = set[int](), ""
+    later = map(_parsed, lines)
+    result = next(later, None)
     for key, url in entries_of(publication.listing):
         counts["hosts"] += key[:-17] != host
         host = key[:-17]
-        row: dict[str, Any] | None = None
-        while line is not None and (at := line.decode().split("\t", 3))[0] + "\t" + at[1] <= key:
-            later = json.loads(at[3])
-            if row is None and later["key"] == key:
-                row = later
-                batch = int(at[2])
-            elif "offset" in later:  # a second outcome, or one of an address that is not in the listing any more
-                dropped.add((int(at[2]), later["offset"]))
-            line = next(lines, None)
-        if row is None:
-            row = {"outcome": "budget"}
-        elif row["outcome"] == "fetched" and "target" in row:
+        first: _Result | None = None
+        while result is not None and result.row["key"] <= key:
+            if first is None and result.row["key"] == key:
+                first = result
+            else:  # a second outcome, or one of an address that is not in the listing any more
+                result.drop(dropped)
+            result = next(later, None)
+        row = {"outcome": "budget"} if first is None else first.row
+        if first is not None and row["outcome"] == "fetched" and "target" in row:
             target = hash_of(row["target"])
             if target in reached:
-                dropped.add((batch, row["offset"]))
+                first.drop(dropped)
                 row["outcome"] = "redirected"
             reached.add(target)
         counts[f"outcome_{row['outcome']}"] += 1
         counts["bytes"] += row.get("bytes", 0) if row["outcome"] == "fetched" else 0
         yield {"id": key[-16:], "url": url, **{name: row[name] for name in PUBLISHED if name in row}}
+    while result is not None:
+        result.drop(dropped)
+        result = next(later, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A row of a batch with the outcome of an address."""
+
+    batch: int
+    row: dict[str, Any]
+
+    def drop(self, dropped: set[tuple[int, int]]) -> None:
+        """Leave out its records, if it has some."""
+        if "offset" in self.row:
+            dropped.add((self.batch, self.row["offset"]))
+
+
+def _parsed(line: bytes) -> _Result:
+    _, batch, text = line.rsplit(b"\t", 2)
+    return _Result(int(batch), json.loads(text))
 
 
 def _robots(publication: Publication) -> Iterator[dict[str, Any]]:

@@ -138,6 +138,53 @@ def test_a_list_is_rows_or_lines_and_each_row_is_counted(web: LoopbackWeb, crawl
     assert reasons(counts) == {"host": 1}
 
 
+def test_a_crawl_that_ended_before_its_end_is_published_again_and_fetches_nothing(
+    web: LoopbackWeb, crawl_fields: Any, outcomes_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [web.url(name, "p0") for name in web.names[:4]]
+    config = unwrap_versioned_value(FetchPagesConfig(**crawl_fields(tmp_path / "out", urls)))
+
+    def killed(path: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("marin_assets.stages.download.fetch.fetch_pages.remove_folder", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetch_pages(config)
+    before = (tmp_path / "out/warc/pages-00000.warc.gz").read_bytes(), len(web.requests)
+    assert fetch_pages(config)["fetched"] == 4
+    assert ((tmp_path / "out/warc/pages-00000.warc.gz").read_bytes(), len(web.requests)) == before
+    assert not (tmp_path / "out/.marin/fetch").exists()
+
+
+def test_a_list_that_changed_between_two_attempts_keeps_what_it_still_has(
+    web: LoopbackWeb, crawl_fields: Any, outcomes_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [web.url(name, "p0") for name in web.names[:4]]
+    listed = tmp_path / "list.txt"
+    listed.write_text("\n".join(urls[:3]))
+    config = unwrap_versioned_value(
+        FetchPagesConfig(**crawl_fields(tmp_path / "out", (), urls_path=str(listed), commit_s=0.0))
+    )
+
+    def killed(path: str, value: object) -> None:
+        if path.endswith("ended.json"):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("marin_assets.stages.download.fetch.fetch_pages.write_json", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetch_pages(config)
+    listed.write_text("\n".join(urls[1:]))
+    counts = fetch_pages(config)
+    assert (counts["urls"], counts["fetched"]) == (3, 3)
+    assert set(outcomes_of(tmp_path / "out")) == set(urls[1:])
+    read, pages = pages_of(tmp_path / "out", tmp_path / "pages")
+    assert {page.metadata["url"] for page in pages} == set(urls[1:])
+    assert read["pages"] == 3
+    assert Counter(path for *_, path, _ in web.requests)["p0"] == 4
+
+
 def test_without_allowed_networks_loopback_is_refused(web: LoopbackWeb, crawl: Any) -> None:
     with pytest.raises(FetchPagesError, match=r"None of the 1 addresses was fetched \(1 refused_address\)"):
         crawl(web.url("h00.example", "p0"), allowed_networks=())
