@@ -138,7 +138,7 @@ def fetch_pages(config: FetchPagesConfig) -> dict[str, Any]:
 
 
 def _check(config: FetchPagesConfig) -> None:
-    if not CONTACT.match(config.contact):
+    if not CONTACT.match(config.contact) or not config.contact.isascii():
         raise FetchPagesError(
             f"contact is {config.contact!r}, expected an address of a page about the crawl, 'https://…', or of mail, "
             "by which the owner of a site can reach you: sites block crawlers without one. Pass contact=versioned(…)."

@@ -85,7 +85,7 @@ def _outcomes(
             else:  # a second outcome, or one of an address that is not in the listing any more
                 result.drop(dropped)
             result = next(later, None)
-        row = {"outcome": "budget"} if first is None else first.row
+        row: dict[str, Any] = {"outcome": "budget"} if first is None else first.row
         if first is not None and row["outcome"] == "fetched" and "target" in row:
             target = hash_of(row["target"])
             if target in reached:

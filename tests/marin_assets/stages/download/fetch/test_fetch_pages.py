@@ -67,6 +67,18 @@ def test_another_reader_reads_the_files_and_their_digests(web: LoopbackWeb, craw
     assert data.count(b"\x1f\x8b\x08\x00\x00\x00\x00\x00") >= 9
 
 
+def test_a_crawl_is_the_same_in_a_bucket(web: LoopbackWeb, crawl_fields: Any, any_prefix: str, tmp_path: Path) -> None:
+    fields = crawl_fields(tmp_path, [web.url(name, "p0") for name in web.names[:3]], commit_s=0.0)
+    output = f"{any_prefix}/crawls/owls-0123ab"
+    counts = fetch_pages(unwrap_versioned_value(FetchPagesConfig(**{**fields, "output_path": output})))
+    assert (counts["fetched"], counts["warc_files"], counts["robots_files"]) == (3, 1, 3)
+    read, pages = pages_of(output, tmp_path / "pages")
+    assert (read["pages"], len(pages)) == (3, 3)
+    assert [row["outcome"] for shard in list_shards(f"{output}/outcomes") for _, row in read_rows(shard)] == 3 * [
+        "fetched"
+    ]  # type: ignore[call-overload]
+
+
 def test_a_server_that_names_a_time_is_visited_after_it(web: LoopbackWeb, crawl: Any) -> None:
     _, rows = crawl(web.url(BUSY, "busy"), web.url(BUSY, "p0"))
     assert {row["outcome"] for row in rows.values()} == {"fetched"}
@@ -196,6 +208,8 @@ def test_without_allowed_networks_loopback_is_refused(web: LoopbackWeb, crawl: A
     [
         ({"contact": ""}, "contact is ''"),
         ({"contact": "me"}, "contact is 'me'"),
+        ({"contact": "https://eulen.example/über"}, "contact is"),
+        ({"contact": "https://owls.example/ X: y"}, "contact is"),
         ({"agent": "Owl Bot/2"}, "agent is 'Owl Bot/2'"),
         ({"urls": ()}, "urls_path is None"),
         ({"tries": 0}, "tries is 0"),
