@@ -98,16 +98,32 @@ class Crawler:
     def run(self) -> bool:
         """Fetch until every address has an outcome. Return False if a budget ended the crawl before.
 
-        Raises the error of a thread, after a commit of what is complete.
+        Commits what is complete, also before it raises the error of a thread, or one that interrupts it.
         """
         self._restore_hosts()
         if self._is_spent():
             return False
-        began_s = logged_s = time.monotonic()
-        ends_s = began_s + self._config.max_hours * 3600 - self._crawl.before.elapsed_s
+        try:
+            self._wait_for(self._started())
+        except BaseException:  # an interrupt: the threads end after the answers that are under way
+            self._frontier.stop()
+            raise
+        finally:
+            self._crawl.batches.commit()
+        if self._error is not None:
+            raise self._error
+        return not self._frontier.is_stopped
+
+    def _started(self) -> list[threading.Thread]:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self._config.connections)]
         for thread in threads:
             thread.start()
+        return threads
+
+    def _wait_for(self, threads: list[threading.Thread]) -> None:
+        """Wait for the threads, and meanwhile commit, log, and end the crawl when its time is over."""
+        began_s = logged_s = time.monotonic()
+        ends_s = began_s + self._config.max_hours * 3600 - self._crawl.before.elapsed_s
         for thread in threads:
             while thread.is_alive():
                 thread.join(min(1.0, max(0.0, ends_s - time.monotonic()) or 1.0))
@@ -117,10 +133,6 @@ class Crawler:
                 if time.monotonic() - logged_s >= EVERY_S:
                     logged_s = time.monotonic()
                     self._log(logged_s - began_s)
-        self._crawl.batches.commit()
-        if self._error is not None:
-            raise self._error
-        return not self._frontier.is_stopped
 
     def _log(self, elapsed_s: float) -> None:
         with self._lock:

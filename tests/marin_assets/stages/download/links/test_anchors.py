@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pydoc
+import subprocess
 import textwrap
 import time
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +77,26 @@ def test_pages_of_a_program_have_the_links_that_another_parser_finds() -> None:
         parser.feed(page)
         assert len(parser.hrefs) > 10
         assert hrefs(page) == parser.hrefs
+
+
+@pytest.mark.long
+def test_pages_of_a_manual_have_the_links_of_a_tree(tmp_path: Path) -> None:
+    """530 pages of Debian's python3.11-doc, 164,265 links: those that libxml2's tree has."""
+    lxml_html = pytest.importorskip("lxml.html")
+    manual = subprocess.run(["apt-get", "download", "python3.11-doc"], cwd=tmp_path, capture_output=True)
+    archives = list(tmp_path.glob("python3.11-doc*.deb"))
+    if manual.returncode or not archives:
+        pytest.skip("apt has no package python3.11-doc")
+    subprocess.run(["dpkg-deb", "-x", str(archives[0]), str(tmp_path / "manual")], check=True)
+    pages = sorted((tmp_path / "manual").rglob("*.html"))
+    assert len(pages) > 300
+    for path in pages:
+        if path.is_file():
+            page = path.read_text(errors="replace")
+            parser = lxml_html.HTMLParser(huge_tree=True, encoding="utf-8")
+            tree = lxml_html.document_fromstring(page.encode(), parser=parser)
+            expected = [link.get("href").strip() for link in tree.iter("a", "area") if link.get("href") is not None]
+            assert sorted(href.strip() for href in hrefs(page)) == sorted(expected), path.name
 
 
 @pytest.mark.parametrize("page", HARMFUL.values(), ids=HARMFUL)
