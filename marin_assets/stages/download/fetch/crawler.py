@@ -147,7 +147,7 @@ class Crawler:
         now = time.time()
         for name, row in self._crawl.before.hosts.items():
             wait_s = min(max(0.0, row["not_before"] - now), LONGEST_STATED_WAIT_S)
-            self._frontier.restore(name, wait_s, row["failures"], row["ended"])
+            self._frontier.restore(name, wait_s, row["ended"])
 
     def _work(self) -> None:
         while (turn := self._frontier.take()) is not None:
@@ -251,7 +251,8 @@ class Crawler:
             host.ended = "host_failed"
         if wait_s or host.ended:
             not_before = time.time() + min(wait_s, LONGEST_STATED_WAIT_S)
-            row = {"host": host.name, "not_before": not_before, "failures": host.failures, "ended": host.ended}
+            # without its failures: a job that is killed begins its tries again, and would count twice against the host
+            row = {"host": host.name, "not_before": not_before, "ended": host.ended}
             self._crawl.batches.add({"kind": "host", **row})
         return min(wait_s, LONGEST_STATED_WAIT_S)
 

@@ -119,12 +119,12 @@ class Frontier:
             self._waiting -= len(pages)
             return pages
 
-    def restore(self, host_name: str, wait_s: float, failures: int, ended: str) -> None:
+    def restore(self, host_name: str, wait_s: float, ended: str) -> None:
         """Take what an earlier attempt has noted of a host."""
         with self._changed:
             host = self._host(host_name)
             host.next_s = max(host.next_s, time.monotonic() + wait_s)
-            host.failures, host.ended = failures, ended
+            host.ended = ended
 
     @property
     def is_stopped(self) -> bool:
