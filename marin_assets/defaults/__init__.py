@@ -36,6 +36,7 @@ from marin_assets.defaults.sources.ar5iv import default_ar5iv
 from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
 from marin_assets.defaults.sources.hub import default_download_hf, default_upload
 from marin_assets.defaults.sources.nemotron import default_nemotron_cc
+from marin_assets.defaults.sources.own_crawl import OwnCrawl, default_crawl
 from marin_assets.defaults.sources.pubmed import default_pmc, default_pubmed
 from marin_assets.defaults.sources.stackexchange import default_stackexchange
 from marin_assets.defaults.sources.wikipedia import default_wikipedia, default_wikipedia_xml
@@ -51,6 +52,7 @@ from marin_assets.stages.download.stores.access import StoreAccess
 __all__ = [
     "Datashop",
     "GridPoint",
+    "OwnCrawl",
     "PythonText",
     "StoreAccess",
     "default_anneal",
@@ -59,6 +61,7 @@ __all__ = [
     "default_checkpoint_evals",
     "default_comparison",
     "default_conversations",
+    "default_crawl",
     "default_datashop",
     "default_docstring_chats",
     "default_download",

@@ -2,7 +2,7 @@
 
 In:  documents, and their cluster table (from `find_near_duplicates`).
 Out: attributes, shard for shard. Reason "near_duplicate"; value is the number of documents in the cluster, 1 for a
-     document without a near-duplicate.
+     document without a near-duplicate. Of a cluster with a document of another corpus none is kept (`against`).
 
 The policy can change without finding the clusters again. Tasks turn rows of the table into candidates, shard by shard;
 this process chooses the best of each cluster (at most 80 bytes a cluster, twice that during a merge); tasks then write
@@ -121,7 +121,9 @@ def write_candidates(shard: FileShard) -> dict[str, int]:
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         rows = _with_values(_table(file.path), file.name, shard.config.attributes_path)
         with open_atomic(target, replace=False) as out:
-            for chunk in in_chunks(candidate(shard.config, row, value) for row, value in rows):
+            # a document with a near-duplicate in another corpus is none: its cluster has its copy there
+            candidates = (candidate(shard.config, row, value) for row, value in rows if not row.get("against"))
+            for chunk in in_chunks(candidates):
                 out.write(chunk.tobytes())
                 count += len(chunk)
     return {"candidates": count}

@@ -8,6 +8,8 @@ Out: a cluster table, shard for shard under the same names: one row for each doc
      `shard` and `row` identify the document, both from 0, since ids may repeat. `cluster` is the number of the
      cluster's first document, shard times 2^32 plus row; `size` is the number of its documents; `tie` is a hash of the
      text.
+     With `against`, documents of other corpora are in the clusters, without rows: a row of a cluster with one of them
+     has {"against": true} too, and `decide_near_duplicates` keeps none of its documents.
      `decide_near_duplicates` chooses the document that is kept. The documents do not change.
 
 Tasks sign documents shard by shard (`signatures`) and link them band by band (`links`). Then this process computes the
@@ -20,10 +22,10 @@ Until the end the output has hidden files: 12 bytes a band for each document, an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import (
     SUFFIX,
@@ -37,9 +39,9 @@ from marin_assets.documents import (
 )
 from marin_assets.stages.dedup import bands
 from marin_assets.stages.dedup.by_shard import ShardRecords, read_by_shard, write_by_shard
-from marin_assets.stages.dedup.clusters import clusters_of
+from marin_assets.stages.dedup.clusters import Clusters, clusters_of
 from marin_assets.stages.dedup.links import LISTING, LinkConfig, link_band, ranges_for, read_links, write_listing
-from marin_assets.stages.dedup.minhash import FINEWEB, MinHash, require_sound
+from marin_assets.stages.dedup.minhash import FINEWEB, MinHash, MinHashError, require_sound
 from marin_assets.stages.dedup.signatures import SignConfig, sign_shard
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -48,6 +50,9 @@ from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import remove_folder, sizes_below
 from marin_resources.storage.paths import join
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 KINDS = ("minhash",)
 
@@ -60,6 +65,9 @@ class FindNearDuplicatesConfig:
     output_path: str = THIS_OUTPUT_PATH
     minhash: MinHash = versioned(FINEWEB)
     """FINEWEB, NEMO_CURATOR, ZYDA, or other settings."""
+    against: Mapping[str, str] = field(default_factory=dict)
+    """Name -> documents of another corpus, of which near-duplicates are found too. Their order by name has no effect on
+    the result. Wrap a path in versioned(), unless it is the output of a step."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -77,24 +85,27 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
     """Write the cluster table.
 
     Returns documents, documents_without_words (which have no near-duplicate), links, clusters, largest_cluster,
-    documents_in_clusters, and duplicates (documents_in_clusters minus clusters). Raises MinHashError.
+    documents_in_clusters, and duplicates (documents_in_clusters minus clusters). With `against` all counts but
+    documents are of the union, and documents_against and duplicates_against are those of the other corpora, and the
+    documents with a near-duplicate in them. Raises MinHashError.
     """
-    require_sound(config.minhash)
+    _check(config)
     hidden, minhash = join(config.output_path, HIDDEN), config.minhash
     documents = document_files(config.documents_path)
     signed = document_shards(documents, join(hidden, "bands"), SignConfig(minhash=minhash), suffix=bands.SUFFIX)
-    counts = map_shards(sign_shard, signed, output_path=config.output_path)
-    linking = link_shards(minhash, hidden, signed, int(counts["documents"]))
+    others = against_shards(config, hidden)
+    counts = map_shards(sign_shard, [*signed, *others], output_path=config.output_path)
+    linking = link_shards(minhash, hidden, [*signed, *others], int(counts["documents"]))
     counts |= map_shards(link_band, linking, output_path=config.output_path)
     clusters = clusters_of([partial(read_links, shard.outputs[0]) for shard in linking])
-    members = write_by_shard(
-        join(hidden, "members.bin"),
-        [len(shard.inputs) for shard in signed],
-        clusters.documents,
-        {"cluster": clusters.clusters, "size": clusters.sizes},
-    )
+    shards = [len(shard.inputs) for shard in signed]
+    own, columns = own_members(clusters, sum(shards), is_against=bool(others))
+    members = write_by_shard(join(hidden, "members.bin"), shards, own, columns)
     table = table_shards(config.output_path, signed, members)
     counts |= map_shards(write_table, table, output_path=config.output_path)
+    if others:
+        counts["duplicates_against"] = int(columns["against"].sum())
+        counts["documents"] -= counts["documents_against"]
     remove_folder(hidden)
     count = int((clusters.documents == clusters.clusters).sum())
     return {
@@ -106,8 +117,34 @@ def find_near_duplicates(config: FindNearDuplicatesConfig) -> dict[str, int | fl
     }
 
 
+def against_shards(config: FindNearDuplicatesConfig, hidden: str) -> list[FileShard]:
+    """Return work for `sign_shard`: the documents of the other corpora, which are numbered after the own ones."""
+    signing = SignConfig(minhash=config.minhash, is_against=True)
+    return [
+        shard
+        for name, path in sorted(config.against.items())
+        # no name of a document begins with a dot
+        for shard in document_shards(path, join(hidden, "bands", ".against", name), signing, suffix=bands.SUFFIX)
+    ]
+
+
+def own_members(clusters: Clusters, shards: int, *, is_against: bool) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    """Return the documents of the first `shards` shards that are in a cluster, and their columns."""
+    import numpy as np
+
+    own = clusters.documents < np.uint64(shards << 32)
+    numbers = clusters.clusters[own]
+    columns: dict[str, NDArray[Any]] = {"cluster": numbers, "size": clusters.sizes[own]}
+    if is_against:
+        columns["against"] = np.isin(numbers, np.unique(clusters.clusters[~own])).astype(np.uint8)
+    return clusters.documents[own], columns
+
+
 def _check(config: FindNearDuplicatesConfig) -> None:
     require_sound(config.minhash)
+    for name in config.against:
+        if not name.replace("_", "").isalnum():
+            raise MinHashError(f"against has the name {name!r}, expected letters, digits and _. Rename it.")
 
 
 def link_shards(minhash: MinHash, hidden: str, signed: Sequence[FileShard], documents: int) -> list[FileShard]:
@@ -154,7 +191,7 @@ def _rows(documents_path: str, members: Any) -> Iterator[dict[str, Any]]:
     if not len(members):
         return
     documents = enumerate(read_documents(documents_path))
-    for number, cluster, size in members.tolist():
+    for number, cluster, size, *against in members.tolist():
         shard, row = number >> 32, number & (2**32 - 1)
         document = next((d for at, d in documents if at == row), None)
         if document is None:
@@ -168,6 +205,7 @@ def _rows(documents_path: str, members: Any) -> Iterator[dict[str, Any]]:
             "source": document.source,
             "characters": len(document.text),
             "tie": tie_of(document),
+            **({"against": True} if any(against) else {}),
         }
 
 

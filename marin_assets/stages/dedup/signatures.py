@@ -28,16 +28,21 @@ class SignConfig:
     minhash: MinHash
     format_version: int = FORMAT_VERSION
     """Format of band files: files of another format are written again."""
+    is_against: bool = False
+    """Whether these are documents of another corpus, which are counted as such."""
 
 
 def sign_shard(shard: FileShard) -> dict[str, int]:
-    """Write the band files of one group of shards. Returns documents, and documents_without_words: those unsigned."""
+    """Write the band files of one group of shards. Returns documents, and documents_without_words: those
+    unsigned; of another corpus also documents_against."""
     signer = Signer(shard.config.minhash)
     counts = Counter(documents=0, documents_without_words=0)
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         with open_atomic(target, replace=False) as out:
             for keys, rows in blocks_of(read_documents(file.path), signer, counts):
                 write_block(out, keys, rows, signer.minhash)
+    if shard.config.is_against:
+        counts["documents_against"] = counts["documents"]
     return dict(counts)
 
 
