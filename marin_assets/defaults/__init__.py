@@ -10,9 +10,9 @@ so an experiment states only its recipe.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
-from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
 from marin_assets.defaults.data import (
     default_download,
     default_download_listed,
@@ -32,14 +32,6 @@ from marin_assets.defaults.evaluation import (
 from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
 from marin_assets.defaults.report import default_model_comparison, default_report
-from marin_assets.defaults.sources.ar5iv import default_ar5iv
-from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
-from marin_assets.defaults.sources.hub import default_download_hf, default_upload
-from marin_assets.defaults.sources.nemotron import default_nemotron_cc
-from marin_assets.defaults.sources.own_crawl import OwnCrawl, default_crawl
-from marin_assets.defaults.sources.pubmed import default_pmc, default_pubmed
-from marin_assets.defaults.sources.stackexchange import default_stackexchange
-from marin_assets.defaults.sources.wikipedia import default_wikipedia, default_wikipedia_xml
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
 from marin_assets.defaults.training import (
     default_anneal,
@@ -47,7 +39,37 @@ from marin_assets.defaults.training import (
     default_sft,
     default_train,
 )
-from marin_assets.stages.download.stores.access import StoreAccess
+
+if TYPE_CHECKING:
+    from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
+    from marin_assets.defaults.sources.ar5iv import default_ar5iv
+    from marin_assets.defaults.sources.captures import default_captures
+    from marin_assets.defaults.sources.crawl import default_warc, default_wet
+    from marin_assets.defaults.sources.hub import default_download_hf, default_upload
+    from marin_assets.defaults.sources.nemotron import default_nemotron_cc
+    from marin_assets.defaults.sources.own_crawl import OwnCrawl, default_crawl
+    from marin_assets.defaults.sources.pubmed import default_pmc, default_pubmed
+    from marin_assets.defaults.sources.stackexchange import default_stackexchange
+    from marin_assets.defaults.sources.wikipedia import default_wikipedia
+    from marin_assets.defaults.sources.wikipedia_xml import default_wikipedia_xml
+    from marin_assets.stages.download.stores.access import StoreAccess
+
+MODULES = {
+    "conversations": "default_conversations default_preferences default_threads",
+    "sources.ar5iv": "default_ar5iv",
+    "sources.captures": "default_captures",
+    "sources.crawl": "default_warc default_wet",
+    "sources.hub": "default_download_hf default_upload",
+    "sources.nemotron": "default_nemotron_cc",
+    "sources.own_crawl": "OwnCrawl default_crawl",
+    "sources.pubmed": "default_pmc default_pubmed",
+    "sources.stackexchange": "default_stackexchange",
+    "sources.wikipedia": "default_wikipedia",
+    "sources.wikipedia_xml": "default_wikipedia_xml",
+}
+LATE = {name: f"{__name__}.{module}" for module, names in MODULES.items() for name in names.split()}
+LATE["StoreAccess"] = "marin_assets.stages.download.stores.access"
+"""Names that are imported when they are used, with their modules: sources of data, of which an experiment has few."""
 
 __all__ = [
     "Datashop",
@@ -99,7 +121,9 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Raise the error of a name that this package lacks; if it is Marin's, a sentence with the one here."""
+        """Import a name of LATE. Raise the error of a name that this package lacks; of Marin's, with the one here."""
+        if name in LATE:
+            return getattr(importlib.import_module(LATE[name]), name)
         from marin_assets.step.marins_sentences import missing_name
 
         raise missing_name(__name__, name)

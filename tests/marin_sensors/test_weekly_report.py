@@ -320,6 +320,7 @@ def test_what_it_cannot_be_made_of_is_said_in_a_sentence(options: dict[str, Any]
     assert one_sentence(error) == sentence
 
 
+@pytest.mark.long
 def test_the_schedule_requests_a_report_that_ends_at_its_time(instance: dg.DagsterInstance, prefix: Path) -> None:
     there = Deployment(instance, timezone="Europe/Zurich")
     assert there.schedule.default_status is dg.DefaultScheduleStatus.STOPPED

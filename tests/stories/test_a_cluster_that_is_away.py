@@ -134,6 +134,7 @@ def test_a_run_that_detaches_before_the_cluster_answers_leaves_the_job(
     wait_until(lambda: status.read_text() == "SUCCESS", "the job to end by itself")
 
 
+@pytest.mark.long
 def test_a_wrong_token_is_one_sentence(
     prefix: Path, dagster_home: Path, tmp_path: Path, gate: Path, cluster: Cluster
 ) -> None:

@@ -34,6 +34,7 @@ def marin(*words: str, cwd: Path, environment: dict[str, str]) -> str:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_from_the_plan_to_the_page_of_the_documents(tmp_path: Path) -> None:
     (tmp_path / "known.py").write_text(SCRIPT)
     prefix, home = tmp_path / "outputs", new_home(tmp_path / "home")

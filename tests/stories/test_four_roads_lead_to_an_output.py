@@ -45,6 +45,7 @@ def test_dagster_asset_materialize(prefix: Path, env: dict[str, str]) -> None:
     assert '"sum": 4950' in stats(prefix)
 
 
+@pytest.mark.long
 def test_a_step_whose_input_is_not_there_says_what_to_do(prefix: Path, env: dict[str, str]) -> None:
     done = command(
         env, DAGSTER, "asset", "materialize", "-m", "marin_assets.definitions", "--select", "two_steps/stats"

@@ -1,4 +1,4 @@
-"""Create the steps of a web crawl: WARC files, WET files, or captures that its index selects."""
+"""Create the steps of a web crawl: WARC files, or WET files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from marin_assets.stages.download.crawl.crawl_input import COMMON_CRAWL
-from marin_assets.stages.download.crawl.fetch_captures import FetchCapturesConfig, fetch_captures
 from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
 from marin_assets.stages.download.crawl.read_wet import ReadWetConfig, read_wet
-from marin_assets.stages.download.crawl.select_captures import SelectCapturesConfig, select_captures
 from marin_assets.stages.transform.html.main_content import MainContent
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.step.argument_check import checks_arguments
@@ -51,7 +49,7 @@ def default_warc(
         resumable=True,
         partitions=partitions,
     )
-    return _documents(name, raw, expectations, partitions)
+    return documents_of(name, raw, expectations, partitions)
 
 
 @checks_arguments("source")
@@ -91,47 +89,6 @@ def default_wet(
     )
 
 
-@checks_arguments()
-def default_captures(
-    name: str,
-    index: str,
-    *,
-    domains: Sequence[str] = (),
-    urls: Sequence[str] = (),
-    languages: Sequence[str] = (),
-    sample_fraction: float = 1.0,
-    base_url: str = COMMON_CRAWL,
-    expectations: Sequence[Expectation] = (),
-) -> Step:
-    """Return the step "documents/<name>": the main content, as Markdown, of pages that a query of an index selects.
-
-    "selected/<name>" has the captures, "raw/<name>" the pages. `index` is the folder of a CDX index, or of tables of
-    parquet. `domains` include their subdomains; an address in `urls` may end with "*". All but `base_url` enter the
-    version.
-    """
-    selected = Step(
-        name=f"selected/{name}",
-        fn=select_captures,
-        config=SelectCapturesConfig(
-            index_path=versioned(index),
-            domains=versioned(tuple(domains)),
-            urls=versioned(tuple(urls)),
-            languages=versioned(tuple(languages)),
-            sample_fraction=versioned(sample_fraction),
-        ),
-        extras=("curate",),
-        resumable=True,
-    )
-    raw = Step(
-        name=f"raw/{name}",
-        fn=fetch_captures,
-        config=FetchCapturesConfig(input_path=output_path_of(selected), base_url=base_url, source=versioned(name)),
-        extras=("curate",),
-        resumable=True,
-    )
-    return _documents(name, raw, expectations, None)
-
-
 def source_path(source: Step | InputName | PartitionName | str) -> Any:
     """Return the input path of a source: a versioned path, or the output of a step."""
     if isinstance(source, Step):
@@ -139,7 +96,7 @@ def source_path(source: Step | InputName | PartitionName | str) -> Any:
     return versioned(source) if isinstance(source, str) else source
 
 
-def _documents(name: str, raw: Step, expectations: Sequence[Expectation], partitions: Partitions | None) -> Step:
+def documents_of(name: str, raw: Step, expectations: Sequence[Expectation], partitions: Partitions | None) -> Step:
     return Step(
         name=f"documents/{name}",
         fn=html_to_markdown,

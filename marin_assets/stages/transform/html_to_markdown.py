@@ -24,13 +24,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
-from marin_assets.stages.transform.formulas import formulas
-from marin_assets.stages.transform.formulas.formulas import Formulas
+from marin_assets.stages.transform.formulas import fields as formulas_fields
+from marin_assets.stages.transform.formulas.fields import Formulas
 from marin_assets.stages.transform.html import thread_content, wiki_content
 from marin_assets.stages.transform.html.main_content import COUNTS, MainContent, check_main_content
 from marin_assets.stages.transform.html.pieces import pieces
 from marin_assets.stages.transform.html.thread_content import ThreadContent
-from marin_assets.stages.transform.html.thread_text import thread_text
 from marin_assets.stages.transform.html.wiki_content import WikiContent
 from marin_assets.stages.transform.latexml import latexml_content
 from marin_assets.stages.transform.latexml.latexml_content import LatexmlContent
@@ -145,7 +144,7 @@ def _check(config: HtmlToMarkdownConfig) -> None:
     if len(given) > 1:
         raise ExtractorError(f"{' and '.join(given)} are both given, expected one of them. Leave one out.")
     if config.formulas is not None:
-        formulas.check_formulas(config.formulas)
+        formulas_fields.check_formulas(config.formulas)
         if own := [name for name in ("thread", "latexml") if getattr(config, name) is not None]:
             raise ExtractorError(
                 f"formulas and {own[0]} are both given, and {own[0]} has formulas of its own. Leave one out."
@@ -171,7 +170,7 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
     names += thread_content.COUNTS if shard.config.thread else ()
     if shard.config.latexml:
         names += [*(f"rejected_{reason}" for reason in latexml_content.REASONS), *latexml_content.COUNTS]
-    names += formulas.COUNTS if shard.config.formulas else ()
+    names += formulas_fields.COUNTS if shard.config.formulas else ()
     counts = Counter(dict.fromkeys(names, 0))
     for pages, documents in zip(shard.inputs, shard.outputs, strict=True):
         write_documents(documents, convert_pages(pages.path, shard.config, counts), replace=False)
@@ -183,7 +182,8 @@ def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str])
     to_markdown = markdown_function(config, counts)
     if config.wiki is not None:
         from marin_assets.stages.transform.html import wiki_html  # late, for its weight
-    thread = config.thread
+    if (thread := config.thread) is not None:
+        from marin_assets.stages.transform.html.thread_text import thread_text  # late, for its weight
     for page in read_documents(path):
         counts["pages"] += 1
         counts["bytes_in"] += len(page.text.encode())
@@ -252,7 +252,9 @@ def markdown_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Cal
     extract = _extract_function(config, counts)
     if config.formulas is None:
         return extract
-    return lambda page: extract(formulas.with_formulas(page, counts))
+    from marin_assets.stages.transform.formulas.formulas import with_formulas  # late, for its weight
+
+    return lambda page: extract(with_formulas(page, counts))
 
 
 def _extract_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Callable[[str], str | None]:

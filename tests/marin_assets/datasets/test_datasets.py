@@ -44,6 +44,11 @@ UNPINNED = {
 }
 
 
+def some(datasets: Any) -> list[Any]:
+    """Each sixth of them; the others are long."""
+    return [pytest.param(one, marks=() if at % 6 == 0 else pytest.mark.long) for at, one in enumerate(datasets)]
+
+
 def name(dataset: Any) -> str:
     return str(dataset.name)
 
@@ -76,7 +81,7 @@ def compute(step: Step, prefix: Path) -> tuple[str, dict[str, dict[str, Any]]]:
     return f"{prefix}/{graph[step].output.relative()}", results
 
 
-@pytest.mark.parametrize("corpus", CORPORA, ids=name)
+@pytest.mark.parametrize("corpus", some(CORPORA), ids=name)
 def test_the_rows_of_a_corpus_become_documents(corpus: Corpus, hub: DatasetHub, tmp_path: Path) -> None:
     served = serve(corpus, hub)
     assert isinstance(served, Corpus)
@@ -98,7 +103,7 @@ def test_the_rows_of_a_corpus_become_documents(corpus: Corpus, hub: DatasetHub, 
         assert len({document.id for document in documents}) == ROWS  # of the texts, which files have in common
 
 
-@pytest.mark.parametrize("dataset", CHATS, ids=name)
+@pytest.mark.parametrize("dataset", some(CHATS), ids=name)
 def test_the_rows_of_a_set_of_chats_are_learnt(
     dataset: Chats, hub: DatasetHub, tokenizer_path: str, tmp_path: Path
 ) -> None:
@@ -114,7 +119,7 @@ def test_the_rows_of_a_set_of_chats_are_learnt(
     assert [key for key in result if key.startswith("unread_")] == ["unread_source"]
 
 
-@pytest.mark.parametrize("dataset", CHATS, ids=name)
+@pytest.mark.parametrize("dataset", some(CHATS), ids=name)
 def test_the_rows_of_a_set_of_chats_become_conversations(dataset: Chats, hub: DatasetHub, tmp_path: Path) -> None:
     served = serve(dataset, hub)
     assert isinstance(served, Chats)

@@ -17,7 +17,7 @@ from marin_assets.datasets import nemotron_cc
 from marin_assets.defaults import default_nemotron_cc
 from marin_assets.defaults.sources.nemotron import FOLDER, NEMOTRON_SPLITS
 from marin_assets.documents import list_shards
-from marin_assets.stages.download import listed
+from marin_assets.stages.download.web import faults
 from marin_assets.step.graph import build_graph
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
@@ -41,7 +41,7 @@ OBJECTS = (
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray may be up in this process for other tests."""
     monkeypatch.setattr("marin_resources.ray_tpu.shards.map_shards._ray_is_up", lambda: False)
-    monkeypatch.setattr(listed, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(faults, "FIRST_WAIT_S", 0.001)
 
 
 @pytest.fixture

@@ -173,6 +173,7 @@ def test_what_is_forced_runs_and_its_readers_are_said_to_drift(disk_prefix: str)
     assert found["b"] == (Action.REUSE, Kind.COMPLETE, "complete; its input 'a' is computed again, so it may drift")
 
 
+@pytest.mark.long
 def test_a_change_at_the_root_of_many_steps_is_read_in_ten_lines(disk_prefix: str) -> None:
     store = Store(disk_prefix)
     publish(store, tree(100))
@@ -265,6 +266,7 @@ def test_a_reused_output_has_its_size(disk_prefix: str) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_large_plan_takes_few_requests(gcs_bucket: BucketForTests) -> None:
     store = Store(gcs_bucket.prefix)
     publish(store, tree(66))

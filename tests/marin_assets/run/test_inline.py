@@ -58,6 +58,7 @@ def test_a_function_is_looked_at_in_a_debugger_and_its_output_is_published(marin
     assert "'a/looked' is not computed: complete. Pass --force to compute it again." in again.stderr
 
 
+@pytest.mark.long
 def test_a_failure_is_recorded(marin: Run) -> None:
     done = marin("run", "script.py", "a/failed", "--inline")
     assert done.returncode == 1

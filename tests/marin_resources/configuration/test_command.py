@@ -33,6 +33,7 @@ def test_a_checkout_has_its_makefile_and_a_package_has_not(tmp_path: Path, monke
     assert make_or("dev", "marin dev") == "marin dev"
 
 
+@pytest.mark.long
 def test_no_other_sentence_names_a_target_of_the_makefile() -> None:
     targets = re.findall(r"^([a-z][a-z-]*|\.venv-[a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     named = re.compile(rf"\bmake ({'|'.join(map(re.escape, targets))})\b")

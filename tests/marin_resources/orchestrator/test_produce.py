@@ -271,6 +271,7 @@ def test_the_same_crash_twice_at_the_same_place_is_the_failure_of_the_step(
     assert read_status(str(path)) is Status.FAILED
 
 
+@pytest.mark.long
 def test_a_crash_that_comes_later_each_time_is_tried_again_as_often_as_any_loss(
     orchestrator: Orchestrator, tmp_path: Path, prefix: Path
 ) -> None:

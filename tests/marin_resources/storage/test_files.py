@@ -172,6 +172,7 @@ def make_mark(path: str) -> None:
         fs.makedirs(place)
 
 
+@pytest.mark.long
 def test_a_folder_of_more_files_than_a_page_of_a_listing_is_removed(gcs_prefix: str) -> None:
     names = [f"{i % 7}/{i}" for i in range(1100)]
     with ThreadPoolExecutor(16) as pool:

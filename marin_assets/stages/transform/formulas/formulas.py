@@ -11,22 +11,11 @@ import html
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 from marin_assets.documents.xml.math_text import math_text
 from marin_assets.stages.transform.formulas.mathml import MathmlError, mathml_to_latex
 from marin_assets.stages.transform.html.html_marks import ATTRIBUTES
-from marin_assets.step.values import versioned
-from marin_resources.types.errors import MarinError
-from marin_resources.types.near_names import expected_one_of
-
-RULES = ("formulas-1",)
-FORMS = ("mathml_tex", "mathml", "script", "delimiters", "image", "forum")
-OTHERS = ("linear", "unclosed", "rendered")
-COUNTS = ("formulas", *(f"formulas_{form}" for form in (*FORMS, *OTHERS)))
-"""Formulas with TeX, and these by their form; formulas of MathML that have no LaTeX, and are a linear form; delimiters
-that nothing closes; elements that were cut as they repeat a formula."""
 
 MAY_HAVE_FORMULAS = re.compile(
     r"<(?:\w{1,20}:)?math\b|math/tex|katex|mathjax|latex|mathtex\.cgi|mimetex\.cgi|\[i?tex\]|\[math\]|cht=tx",
@@ -55,24 +44,6 @@ RENDERED = frozenset(
 )
 RENDERED_BESIDE_SCRIPTS = frozenset({"MathJax", "MathJax_Display", "MJXc-display"})
 FALLBACK_IMAGE = "mwe-math-fallback-image"
-
-
-class FormulasError(MarinError, ValueError):
-    """Unknown rules of formulas: one sentence."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Formulas:
-    """Write the formulas of pages as TeX between dollars: `$…$` in a line, `$$…$$` on display."""
-
-    rules: str = versioned("formulas-1")
-    """Name of the rules: its number grows when their text changes, so the steps get other versions."""
-
-
-def check_formulas(fields: Formulas) -> None:
-    """Raise FormulasError for unknown rules."""
-    if fields.rules not in RULES:
-        raise FormulasError(f"formulas.rules is {fields.rules!r}, {expected_one_of(fields.rules, RULES)}")
 
 
 def with_formulas(page: str, counts: Counter[str]) -> str:

@@ -187,6 +187,7 @@ def test_an_older_record_says_what_it_cannot_tell(prefix: Path, instance: dg.Dag
     assert page.metadata["drift_unknown"].value == "its record does not say enough of: source"
 
 
+@pytest.mark.long
 def test_every_module_that_a_stage_works_with_counts() -> None:
     packages = [ROOT / "marin_assets" / name for name in ("stages", "documents", "inference")]
     for path in (path for package in packages for path in package.rglob("*.py")):

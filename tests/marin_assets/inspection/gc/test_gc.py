@@ -318,6 +318,7 @@ def test_a_record_that_no_file_has_keeps_what_is_older_and_nothing_that_is_newer
     assert found.stored.unknown == {broken}
 
 
+@pytest.mark.long
 def test_a_look_at_many_outputs_takes_few_requests(gcs_bucket: BucketForTests) -> None:
     store = Store(gcs_bucket.prefix)
     for number in range(packs.FEWEST_RECORDS):

@@ -75,6 +75,7 @@ def test_the_content_of_216_pages_in_18_languages_is_found(pages: list[ForeignPa
         assert mean(recall for _, recall in of_group) >= 0.97, group
 
 
+@pytest.mark.long
 def test_the_text_of_a_page_depends_on_the_page_alone(pages: list[ForeignPage]) -> None:
     texts = {page.name: main_text(page.page) for page in pages}
     order = [*pages, *pages[:40]]

@@ -227,6 +227,7 @@ def test_a_wrong_field_is_refused(tmp_path: Path, values: dict[str, Any], senten
         '<link rel="mw:PageProp/Category" href="./Category:A">',
     ],
 )
+@pytest.mark.long
 def test_hostile_pages_take_linear_time(body: str) -> None:
     def cpu_s(copies: int) -> float:
         began_s = time.process_time()

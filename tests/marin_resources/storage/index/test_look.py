@@ -87,6 +87,7 @@ def test_outputs_without_a_marker_get_one_from_the_first_look(disk_or_gcs_prefix
     assert all(each.listed for each in second.values())
 
 
+@pytest.mark.long
 def test_the_records_of_many_outputs_are_read_from_a_pack(gcs_bucket: BucketForTests) -> None:
     store, some = Store(gcs_bucket.prefix), outputs(packs.FEWEST_RECORDS)
     complete(store, some)

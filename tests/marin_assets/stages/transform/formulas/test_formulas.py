@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from marin_assets.documents import Document, read_documents, write_documents
-from marin_assets.stages.transform.formulas.formulas import COUNTS, Formulas, FormulasError, with_formulas
+from marin_assets.stages.transform.formulas.fields import COUNTS, Formulas, FormulasError
+from marin_assets.stages.transform.formulas.formulas import with_formulas
 from marin_assets.stages.transform.html.main_content import MainContent
 from marin_assets.stages.transform.html.thread_content import ThreadContent
 from marin_assets.stages.transform.html_to_markdown import ExtractorError, HtmlToMarkdownConfig, html_to_markdown

@@ -159,6 +159,7 @@ def test_a_wrong_field_is_refused(
     ["{{", "[[", "<ref>", "\n{|\n", "[http://a ", "{{{", "<b>", '<div a="', "{{a|[[", "[[a|{{", "<!--", "\n==",
      "\n{|\n|-\n| ",     "<math>", "</b>", "{{a}}", "[[a]]", "\n* a", "''a''", "(,"],
 )  # fmt: skip
+@pytest.mark.long
 def test_hostile_pages_take_linear_time(body: str) -> None:
     def cpu_s(copies: int) -> float:
         began_s = time.process_time()
