@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from http.client import responses
 from urllib.parse import urlsplit
 
-from fake_gcs.call import Answer, Call
-from fake_gcs.multipart import Part, parts_of
+from fake_gcs.call import Answer, Call, Part, parts_of
 from fake_gcs.refusals import RefusalError, invalid
 
 MOST_CALLS = 100

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fake_gcs.call import Answer, Call, json_answer
+from fake_gcs.call import Answer, Call, Part, json_answer, parts_of
 from fake_gcs.checksums import Checksums, checksums_of, promised_in_headers
-from fake_gcs.multipart import Part, parts_of
 from fake_gcs.objects import Data, Store, StoredObject, refuse_bad_name
 from fake_gcs.preconditions import check
 from fake_gcs.refusals import invalid, required

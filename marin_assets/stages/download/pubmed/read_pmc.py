@@ -33,7 +33,7 @@ from marin_assets.stages.download.pubmed.two_phases import (
     write_parts,
     write_valid,
 )
-from marin_assets.stages.download.tar_stream import Stream, tar_members
+from marin_assets.stages.download.stores.tar_stream import Stream, tar_members
 from marin_assets.stages.download.wiki.dump_lines import CutError
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned

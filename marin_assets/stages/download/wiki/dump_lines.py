@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import IO, cast
 
 from marin_assets.documents.jsonl.lines import CHUNK_BYTES, TooLong, decompressed_chunks, split_lines
-from marin_assets.stages.download.tar_stream import Stream, tar_members
+from marin_assets.stages.download.stores.tar_stream import Stream, tar_members
 from marin_assets.stages.download.warc.members import RawFile, Readable
 
 MEMBERS = (".ndjson", ".json", ".jsonl")

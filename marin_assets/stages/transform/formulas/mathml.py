@@ -12,19 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from marin_assets.stages.transform.formulas import symbols
-from marin_assets.stages.transform.formulas.symbols import symbol
+from marin_assets.stages.transform.formulas.latex import as_base, braced, joined
+from marin_assets.stages.transform.formulas.symbols import VARIANTS, symbol
 from marin_resources.types.errors import MarinError
 
 MAX_DEPTH = 150
 """Levels of elements. Formulas that people write have fewer than 30."""
 KEPT_ENTITIES = re.compile(r"&(?!(?:lt|gt|amp|#0*38|#0*60|#0*62|#x0*26|#x0*3c|#x0*3e);)#?\w{1,31};", re.IGNORECASE)
 PREFIX = re.compile(r"(</?)[\w-]{1,20}:(?=[a-zA-Z])")
-ENDS_WITH_COMMAND = re.compile(r"\\[a-zA-Z]+$")
-ONE_TOKEN = re.compile(r"[^\\{}^_\s]|\\(?:[a-zA-Z]+|[{}|#%&_$,;:! ])")
-COMMAND_WITH_ARGUMENT = re.compile(r"\\[a-zA-Z]+\{")
-BRACE = re.compile(r"\\.|([{}])", re.DOTALL)
-LEFT_OR_RIGHT = re.compile(r"\\(left|right)(?![a-z])(?:\\[a-zA-Z]+|\\.|.)")
-SIMPLE_ARGUMENT = re.compile(r"[A-Za-z0-9]")
 OPENING = {"(": "(", "[": "[", "{": r"\{", "⟨": r"\langle", "⌊": r"\lfloor", "⌈": r"\lceil"}
 CLOSING = {")": ")", "]": "]", "}": r"\}", "⟩": r"\rangle", "⌋": r"\rfloor", "⌉": r"\rceil"}
 EITHER = {"|": "|", "∣": "|", "‖": r"\|", "∥": r"\|"}
@@ -34,19 +29,6 @@ TALL = frozenset({"mfrac", "mtable", "munderover", "munder", "mover", "msqrt", "
 SIZES = {"1.2em": r"\big", "1.623em": r"\Big", "2.047em": r"\bigg", "2.470em": r"\Bigg"}
 SPACES = ((0.12, r"\!"), (0.19, r"\,"), (0.25, r"\:"), (0.3, r"\;"), (0.7, r"\ "), (1.5, r"\quad"))
 """Widths in em, each with the command of what is narrower."""
-VARIANTS = {
-    "normal": r"\mathrm",
-    "bold": r"\mathbf",
-    "italic": r"\mathit",
-    "bold-italic": r"\boldsymbol",
-    "double-struck": r"\mathbb",
-    "script": r"\mathcal",
-    "bold-script": r"\mathcal",
-    "fraktur": r"\mathfrak",
-    "bold-fraktur": r"\mathfrak",
-    "sans-serif": r"\mathsf",
-    "monospace": r"\mathtt",
-}
 ENCLOSED = {
     "box": r"\boxed",
     "roundedbox": r"\boxed",
@@ -98,50 +80,6 @@ def _text(element: Any) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
-def _joined(parts: Sequence[str]) -> str:
-    """LaTeX in a row. A space ends a command where a letter follows."""
-    joined: list[str] = []
-    for part in filter(None, parts):
-        if part[0].isalpha() and joined and ENDS_WITH_COMMAND.search(joined[-1]):
-            joined.append(" ")
-        joined.append(part)
-    return "".join(joined)
-
-
-def _braced(latex: str) -> str:
-    """An argument: one letter or digit as it is, all else in braces."""
-    latex = latex.strip()
-    return latex if SIMPLE_ARGUMENT.fullmatch(latex) else f"{{{latex}}}"
-
-
-def _base(latex: str) -> str:
-    latex = latex.strip()
-    alone = ONE_TOKEN.fullmatch(latex) or _is_fenced(latex) or _is_command(latex)
-    return latex if alone else f"{{{latex}}}"
-
-
-def _is_command(latex: str) -> bool:
-    """Whether one command with one argument is all, such as \\mathrm{d}."""
-    if not COMMAND_WITH_ARGUMENT.match(latex):
-        return False
-    level = 0
-    for match in BRACE.finditer(latex):
-        level += {"{": 1, "}": -1, None: 0}[match[1]]
-        if level == 0 and match[1]:
-            return match.end() == len(latex)
-    return False
-
-
-def _is_fenced(latex: str) -> bool:
-    """Whether one \\left … \\right is all."""
-    level = 0
-    for match in LEFT_OR_RIGHT.finditer(latex):
-        level += 1 if match[1] == "left" else -1
-        if level == 0:
-            return latex.startswith(r"\left") and match.end() == len(latex)
-    return False
-
-
 def _row(children: Sequence[Any], depth: int) -> str:
     """Children side by side: letters of one style are one word, fences get the height of what they enclose."""
     if depth > MAX_DEPTH:
@@ -157,7 +95,7 @@ def _row(children: Sequence[Any], depth: int) -> str:
         )
         parts.append(latex)
         index += size
-    return _joined(parts)
+    return joined(parts)
 
 
 def _word(children: Sequence[Any], index: int) -> tuple[int, str] | None:
@@ -195,7 +133,7 @@ def _fenced(children: Sequence[Any], index: int, end: int | None, depth: int) ->
     tall = stretched or (children[index].get("stretchy") is None and any(_is_tall(child) for child in inner))
     before, after = (r"\left", r"\right") if tall else ("", "")
     parts = [before + FENCES[fence], _row(inner, depth + 1), after + FENCES[closing]]
-    return end - index + 1, _joined(parts)
+    return end - index + 1, joined(parts)
 
 
 def _fence(element: Any) -> str | None:
@@ -241,15 +179,15 @@ def _identifier(element: Any, depth: int) -> str:
     if text in symbols.FUNCTIONS and variant in (None, "normal"):
         return symbols.FUNCTIONS[text]
     if variant in VARIANTS and text.isalnum() and (text.isascii() or variant != "normal"):  # upright are Δ and ħ anyway
-        return f"{VARIANTS[variant]}{{{_joined([symbol(character) for character in text])}}}"
+        return f"{VARIANTS[variant]}{{{joined([symbol(character) for character in text])}}}"
     if len(text) > 1 and text.isalpha() and text.isascii():
         return rf"\operatorname{{{text}}}"
-    return _joined([symbol(character) for character in text])
+    return joined([symbol(character) for character in text])
 
 
 def _number(element: Any, depth: int) -> str:
     text = _text(element)
-    latex = _joined([symbol(character) for character in text])
+    latex = joined([symbol(character) for character in text])
     variant = element.get("mathvariant")
     return f"{VARIANTS[variant]}{{{latex}}}" if variant in VARIANTS and variant != "normal" else latex
 
@@ -260,8 +198,8 @@ def _operator(element: Any, depth: int) -> str:
         return symbols.FUNCTIONS[text]
     if text.isalnum() and text.isascii() and not text.isdigit():
         return rf"\operatorname{{{text}}}"
-    latex = r"\mid" if text == "∣" else FENCES.get(text) or _joined([symbol(character) for character in text])
-    latex = _joined([SIZES.get(element.get("minsize", ""), ""), latex])
+    latex = r"\mid" if text == "∣" else FENCES.get(text) or joined([symbol(character) for character in text])
+    latex = joined([SIZES.get(element.get("minsize", ""), ""), latex])
     return f" {latex} " if text in symbols.relations() else latex
 
 
@@ -300,7 +238,7 @@ def _fraction(element: Any, depth: int) -> str:
     if _is_zero(element.get("linethickness")):
         return rf"{{{top} \atop {bottom}}}"
     if element.get("bevelled") == "true":
-        return f"{_base(top)}/{_base(bottom)}"
+        return f"{as_base(top)}/{as_base(bottom)}"
     return rf"\frac{{{top}}}{{{bottom}}}"
 
 
@@ -315,19 +253,19 @@ def _root(element: Any, depth: int) -> str:
 
 def _sub(element: Any, depth: int) -> str:
     base, below = _arguments(element, depth, 2)
-    return f"{_base(base)}_{_braced(below)}"
+    return f"{as_base(base)}_{braced(below)}"
 
 
 def _sup(element: Any, depth: int) -> str:
     base, above = _arguments(element, depth, 2)
     if set(above) == {"'"}:
-        return f"{_base(base)}{above}"
-    return f"{_base(base)}^{_braced(above)}"
+        return f"{as_base(base)}{above}"
+    return f"{as_base(base)}^{braced(above)}"
 
 
 def _sub_sup(element: Any, depth: int) -> str:
     base, below, above = _arguments(element, depth, 3)
-    return f"{_base(base)}_{_braced(below)}^{_braced(above)}"
+    return f"{as_base(base)}_{braced(below)}^{braced(above)}"
 
 
 def _under(element: Any, depth: int) -> str:
@@ -336,7 +274,7 @@ def _under(element: Any, depth: int) -> str:
     if accent:
         return f"{accent}{{{base}}}"
     if _takes_limits(element):
-        return f"{_base(base)}_{_braced(below)}"
+        return f"{as_base(base)}_{braced(below)}"
     return rf"\underset{{{below}}}{{{base}}}"
 
 
@@ -346,14 +284,14 @@ def _over(element: Any, depth: int) -> str:
     if accent:
         return f"{symbols.WIDE.get(accent, accent) if len(_text(_children(element)[0])) > 1 else accent}{{{base}}}"
     if _takes_limits(element):
-        return f"{_base(base)}^{_braced(above)}"
+        return f"{as_base(base)}^{braced(above)}"
     return rf"\overset{{{above}}}{{{base}}}"
 
 
 def _under_over(element: Any, depth: int) -> str:
     base, below, above = _arguments(element, depth, 3)
     if _takes_limits(element):
-        return f"{_base(base)}_{_braced(below)}^{_braced(above)}"
+        return f"{as_base(base)}_{braced(below)}^{braced(above)}"
     return rf"\overset{{{above}}}{{\underset{{{below}}}{{{base}}}}}"
 
 
@@ -370,14 +308,14 @@ def _multiscripts(element: Any, depth: int) -> str:
     base, *scripts = _children(element)
     split = next((at for at, child in enumerate(scripts) if child.tag == "mprescripts"), len(scripts))
     before = _pairs(scripts[split + 1 :], depth)
-    return _joined([f"{{}}{before}" if before else "", _base(_latex(base, depth)), _pairs(scripts[:split], depth)])
+    return joined([f"{{}}{before}" if before else "", as_base(_latex(base, depth)), _pairs(scripts[:split], depth)])
 
 
 def _pairs(scripts: Sequence[Any], depth: int) -> str:
     if len(scripts) % 2:
         raise MathmlError(f"<mmultiscripts> has {len(scripts)} scripts, expected pairs")
     latex = ["" if child.tag == "none" else _latex(child, depth) for child in scripts]
-    marks = [f"{mark}{_braced(text)}" if text else "" for mark, text in zip("_^" * len(latex), latex, strict=False)]
+    marks = [f"{mark}{braced(text)}" if text else "" for mark, text in zip("_^" * len(latex), latex, strict=False)]
     pairs = ["".join(marks[at : at + 2]) for at in range(0, len(marks), 2)]
     return "{}".join(pairs)
 
@@ -391,7 +329,7 @@ def _mfenced(element: Any, depth: int) -> str:
             parts.append(symbol(separators[min(at - 1, len(separators) - 1)]))
         parts.append(_latex(child, depth))
     fences = [FENCES.get(text, symbol(text) if text else ".") for text in (opening, closing)]
-    return _joined([rf"\left{fences[0]}", *parts, rf"\right{fences[1]}"])
+    return joined([rf"\left{fences[0]}", *parts, rf"\right{fences[1]}"])
 
 
 def _enclosed(element: Any, depth: int) -> str:

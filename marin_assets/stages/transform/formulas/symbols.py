@@ -84,6 +84,20 @@ STYLES = (
     ("BOLD", r"\mathbf"),
     ("ITALIC", ""),
 )
+VARIANTS = {
+    "normal": r"\mathrm",
+    "bold": r"\mathbf",
+    "italic": r"\mathit",
+    "bold-italic": r"\boldsymbol",
+    "double-struck": r"\mathbb",
+    "script": r"\mathcal",
+    "bold-script": r"\mathcal",
+    "fraktur": r"\mathfrak",
+    "bold-fraktur": r"\mathfrak",
+    "sans-serif": r"\mathsf",
+    "monospace": r"\mathtt",
+}
+"""Values of mathvariant -> the command of the style."""
 ESCAPED = {character: f"\\{character}" for character in "{}#%&_$"}
 IN_TEXT = {**ESCAPED, "\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}"}
 
