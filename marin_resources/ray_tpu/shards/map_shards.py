@@ -69,6 +69,8 @@ def map_shards(
     largest_first = sorted((i for i in range(len(encoded)) if i not in done), key=lambda i: -sizes[i])
     to_do, requested = {i: encoded[i] for i in largest_first}, resources or cpu()
     run = run_on_ray if _on_ray(len(to_do), requested) else run_here
+    if to_do:
+        notes.announce()
     for index, counts, seconds in run(reference, to_do, requested, notes.discard):
         fault_points.reach("shard written")
         notes.write(index, counts, seconds)

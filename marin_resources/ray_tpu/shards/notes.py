@@ -4,13 +4,17 @@ The key is a digest of the function, its config, and the input files with their 
 finished under another config, or from other bytes, is another shard. A note is written after the shard's outputs, and
 is valid only while they exist with their sizes. Outputs without a valid note are removed before their shard runs: its
 function creates them and never overwrites a file.
+
+`.marin/shards/<function>/<key>.outputs` names all outputs of a run's shards, and is written before they run. By it a
+later run, whose inputs have changed, finds what a killed run has written under names that are none of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +28,8 @@ from marin_resources.types.versioned_json import ANY, ControlFileError, Required
 
 FORMAT_VERSION = 2
 FOLDER = ".marin/shards"
+ANNOUNCED = ".outputs"
+ANNOUNCEMENT = {"outputs": Required([str])}
 SHAPE = {"outputs": Required({ANY: Required(int)}), "counts": Required(dict)}
 
 Counts = dict[str, int | float]
@@ -35,6 +41,7 @@ class ShardNoteError(ControlFileError):
 
 
 FORMAT = VersionedJson(kind="note of a shard", newest=FORMAT_VERSION, error=ShardNoteError)
+ANNOUNCEMENT_FORMAT = VersionedJson(kind="list of shards' outputs", newest=FORMAT_VERSION, error=ShardNoteError)
 
 
 class ShardLostError(MarinError):
@@ -50,6 +57,11 @@ class ShardNotes:
         keys = (_key(reference, text, shard.inputs) for text, shard in zip(encoded, shards, strict=True))
         self._notes = [f"{self._folder}/{key}.json" for key in keys]
         self._outputs = [self._names(shard) for shard in shards]
+        self._declared = {name for names in self._outputs for name in names}
+        digest = hashlib.sha256(json.dumps(sorted(self._declared)).encode()).hexdigest()[:24]
+        self._announcement = f"{self._folder}/{digest}{ANNOUNCED}"
+        self._leftovers: set[str] = set()
+        """Names of outputs of earlier runs that are none of this run's."""
         self._finished: dict[str, int] = {}
         """Sizes in bytes of the outputs of finished shards, by name."""
 
@@ -61,6 +73,7 @@ class ShardNotes:
         """
         existing = self._existing()
         self._remove_leftovers(existing)
+        self._announced = self._announcement in existing
         done: dict[int, Counts] = {}
         for index, name in enumerate(self._notes):
             note = self._read(name) if name in existing else None
@@ -70,6 +83,12 @@ class ShardNotes:
             else:
                 self._remove_outputs(index, existing)
         return done
+
+    def announce(self) -> None:
+        """Write the names of all outputs of this run, before its first shard runs."""
+        if self._declared and not self._announced:
+            names = {"format_version": FORMAT_VERSION, "fn": self._reference, "outputs": sorted(self._declared)}
+            write_json(join(self._output_path, self._announcement), names)
 
     def discard(self, index: int) -> None:
         """Remove the partial outputs of a shard whose worker was lost."""
@@ -96,6 +115,7 @@ class ShardNotes:
                     f"{name!r} below {self._output_path!r} is {now}, and its shard wrote {size_bytes} bytes. "
                     "Another writer changes this output; run again."
                 )
+        self._remove_named(self._leftovers, existing)  # a worker of an earlier run may have been late
         _remove_temporaries(existing)
 
     def _names(self, shard: Any) -> list[str]:
@@ -124,13 +144,29 @@ class ShardNotes:
         return note
 
     def _remove_leftovers(self, existing: Mapping[str, StoredFile]) -> None:
-        declared, current = {name for names in self._outputs for name in names}, set(self._notes)
-        notes = (name for name in existing if name.startswith(f"{self._folder}/") and name.endswith(".json"))
-        stale = [name for name in notes if name not in current]
-        leftovers = {data for note in stale for data in (self._read(note) or {"outputs": {}})["outputs"]} - declared
-        for name in [*(data for data in sorted(leftovers) if data in existing), *stale]:
-            _remove(existing[name], "it belongs to a shard that is not in this run")
+        current = {*self._notes, self._announcement}
+        stale = [name for name in existing if name.startswith(f"{self._folder}/") and name not in current]
+        for name in stale:
+            if name.endswith(".json"):
+                self._leftovers |= set((self._read(name) or {"outputs": {}})["outputs"])
+            elif name.endswith(ANNOUNCED):
+                self._leftovers |= set(self._read_announcement(name))
+        self._leftovers -= self._declared
+        self._remove_named(self._leftovers, existing)
+        self._remove_named([name for name in stale if name.endswith((".json", ANNOUNCED))], existing)
         _remove_temporaries(existing)
+
+    def _read_announcement(self, name: str) -> Sequence[str]:
+        path = join(self._output_path, name)
+        announcement = ANNOUNCEMENT_FORMAT.parse(read_bytes(path), path)
+        if wrong := misfit(announcement, ANNOUNCEMENT):
+            raise ANNOUNCEMENT_FORMAT.damaged(path, f"has {wrong}")
+        return announcement["outputs"]
+
+    def _remove_named(self, names: Iterable[str], existing: Mapping[str, StoredFile]) -> None:
+        for name in sorted(names):
+            if name in existing:
+                _remove(existing[name], "it belongs to a shard that is not in this run")
 
 
 def _remove_temporaries(existing: Mapping[str, StoredFile]) -> None:

@@ -91,6 +91,10 @@ class IndexShard:
     def inputs(self) -> tuple[StoredFile, ...]:
         return () if self.file.stored is None else (self.file.stored,)
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.output,)
+
 
 def select_captures(config: SelectCapturesConfig) -> dict[str, int | float]:
     """Select captures of a crawl by its index.

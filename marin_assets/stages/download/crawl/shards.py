@@ -49,6 +49,10 @@ class CrawlShard:
         """The files of a store. Those of the web are compared with their listing by each request."""
         return tuple(piece.file.stored for piece in self.pieces if piece.file.stored is not None)
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.output,)
+
 
 def crawl_shards(files: Sequence[CrawlFile], config: Any) -> list[CrawlShard]:
     """Return shards of about `config.shard_bytes`: small files share one, and a large gzip file is divided."""

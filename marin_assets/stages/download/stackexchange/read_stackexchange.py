@@ -41,7 +41,7 @@ from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FolderState, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, remove, remove_folder, stored_file, stored_files
+from marin_resources.storage.files import StoredFile, remove, remove_folder, stored_file
 from marin_resources.storage.paths import join
 from marin_resources.types.near_names import expected_one_of
 
@@ -173,7 +173,6 @@ def read_stackexchange(config: ReadStackexchangeConfig) -> dict[str, int | float
     counts = Counter(map_shards(read_dump, dumps, output_path=config.output_path))
     require_few_damages(counts, config, damages=DAMAGES, of="posts", noun="rows")
     shards = _range_shards(dumps, config)
-    _remove_others(config.output_path, shards)
     counts.update(map_shards(join_threads, shards, output_path=config.output_path))
     _require_pages(counts, config)
     for dump in dumps:
@@ -300,16 +299,6 @@ def _range_shards(dumps: list[DumpShard], config: ReadStackexchangeConfig) -> li
         )
         for index, (site, first, end, indexes, runs) in enumerate(parts)
     ]
-
-
-def _remove_others(output_path: str, shards: list[RangeShard]) -> None:
-    """Remove files of other ranges. A stage that was killed wrote one without a note, and then its input changed."""
-    names = {shard.output.rpartition("/")[2] for shard in shards}
-    with suppress(FileNotFoundError):  # nothing is stored yet
-        for file in stored_files(output_path):
-            if file.name not in names:
-                log.info("%r is removed: it is of a range of threads that is not in this run", file.path)
-                remove(file.path)
 
 
 def join_threads(shard: RangeShard) -> Counts:

@@ -16,7 +16,7 @@ from schedule import mostly_on_a_disk
 from marin_resources.ray_tpu.shards import notes as shard_notes
 from marin_resources.ray_tpu.shards.file_shards import MAX_GROUP_BYTES, MAX_SMALL_GROUPS, FileShard, file_shards
 from marin_resources.ray_tpu.shards.map_shards import Counts, ShardError, map_shards
-from marin_resources.ray_tpu.shards.notes import ShardLostError
+from marin_resources.ray_tpu.shards.notes import ShardLostError, ShardNotes
 from marin_resources.storage.files import (
     StoredFile,
     read_from,
@@ -112,7 +112,7 @@ class Folder:
 
     def notes(self) -> list[dict[str, Any]]:
         folder = join(self.prefix, "out/.marin/shards/shout")
-        return [read_json(join(folder, name)) for name in sizes_below(folder)]
+        return [read_json(join(folder, name)) for name in noted(folder)]
 
     def temporaries(self) -> list[str]:
         return [name for name in sizes_below(join(self.prefix, "out")) if name.endswith(".tmp")]
@@ -181,6 +181,38 @@ def test_what_other_work_left_below_the_output_is_removed(folder: Folder) -> Non
     assert list(folder.outputs()) == ["a.txt", "deep/c.txt"]
     assert len(folder.notes()) == 2
     assert not folder.temporaries()
+
+
+def test_what_a_killed_run_wrote_of_an_input_that_is_gone_now_is_removed(folder: Folder) -> None:
+    folder.run()
+    notes = join(folder.prefix, "out/.marin/shards/shout")
+    [of_b] = [name for name in noted(notes) if "b.txt" in read_json(join(notes, name))["outputs"]]
+    remove(join(notes, of_b))  # as if the run was killed before it noted the shard
+    remove(join(folder.prefix, "in/b.txt"))
+    folder.run()
+    assert list(folder.outputs()) == ["a.txt", "deep/c.txt"]
+    assert len(noted(notes)) == 2
+
+
+def test_what_a_late_worker_of_an_earlier_run_writes_is_removed_at_the_end(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.run()
+    remove(join(folder.prefix, "in/b.txt"))
+    folder.write("in/d.txt", "seven")
+    write = ShardNotes.write
+
+    def write_and_be_late(self: ShardNotes, index: int, counts: Counts, seconds: float) -> None:
+        folder.write("out/b.txt", "late")
+        write(self, index, counts, seconds)
+
+    monkeypatch.setattr(ShardNotes, "write", write_and_be_late)
+    folder.run()
+    assert list(folder.outputs()) == ["a.txt", "d.txt", "deep/c.txt"]
+
+
+def noted(folder: str) -> list[str]:
+    return [name for name in sizes_below(folder) if name.endswith(".json")]
 
 
 @mostly_on_a_disk

@@ -389,13 +389,20 @@ def test_a_stage_that_ends_while_it_removes_its_hidden_files_reads_again(
     assert (read_stackexchange(config), documents_of(output)) == whole
 
 
-def test_a_file_of_a_stage_that_was_killed_before_its_input_changed_is_removed(tmp_path: Path) -> None:
-    write(tmp_path, dump_of(drawn_rows(6, 200)))
+def test_a_file_of_a_stage_that_was_killed_before_its_input_changed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "RUN_BYTES", 50_000)
     output = tmp_path / "pages"
-    output.mkdir()
-    (output / "part-00003-of-00017.jsonl.zst").write_bytes(b"older")
     config = ReadStackexchangeConfig(input_path=str(tmp_path / "dump"), output_path=str(output), shard_bytes=20_000)
+    write(tmp_path, dump_of(drawn_rows(5, 1000)))
+    read_stackexchange(unwrap_versioned_value(config))
+    parts = len(list(output.glob("part-*")))
+    for note in output.glob(".marin/shards/*/*.json"):
+        note.unlink()  # as if the stage was killed before it noted a shard
+    write(tmp_path, dump_of(drawn_rows(6, 600)))
     counts = read_stackexchange(unwrap_versioned_value(config))
+    assert 1 < len(list(output.glob("part-*"))) < parts
     assert len(documents_of(output)) == counts["pages"]
 
 
