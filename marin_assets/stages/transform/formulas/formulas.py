@@ -80,7 +80,8 @@ class _Page:
             if not closes and name in ("math", "script"):
                 formula, position = self.source(name, attributes, position)
                 parts.append(token if formula is None else formula)
-                raw[name] += formula is None and name == "script"
+                if formula is None and name == "script":
+                    raw[name] += 1
             elif not closes and name == "img":
                 parts.append(self.image(token, attributes))
             elif not closes and (self.is_rendered(attributes) or (name == "nobr" and after_mathjax)):

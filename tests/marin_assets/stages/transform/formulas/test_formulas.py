@@ -82,6 +82,13 @@ def test_what_is_no_formula_stays_as_it_is(page: str) -> None:
     assert rewritten(page)[0] == page
 
 
+def test_formulas_of_several_forms_stand_beside_one_another() -> None:
+    page = f"<p>{''.join(form[0] for form in FORMS.values())}</p><pre>[tex]a[/tex]</pre>"
+    result, counts = rewritten(page)
+    assert counts["formulas"] == len(FORMS)
+    assert result.replace(MATHJAX, "") == f"<p>{''.join(form[1] for form in FORMS.values())}</p><pre>[tex]a[/tex]</pre>"
+
+
 def test_mathml_without_latex_is_linear_and_counted() -> None:
     result, counts = rewritten("<p><math><mglyph/><mi>a</mi></math></p>")
     assert (result, counts) == ("<p>a</p>", {"formulas_linear": 1})
