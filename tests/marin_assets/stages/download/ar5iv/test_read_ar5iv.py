@@ -9,7 +9,6 @@ import random
 import struct
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import latexml_papers
 import pytest
 from crawls import Read, documents_of, reasons
+from killed_stage import killed_at, same_parts
 from latexml_papers import papers, write_archive
 
 from marin_assets.stages.download.ar5iv.papers import paper_of, set_of
@@ -345,15 +345,9 @@ def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_pa
     fields = {"input_path": str(tmp_path / "zip"), "output_path": str(output), "source": "ar5iv"}
     command = [sys.executable, latexml_papers.__file__, json.dumps({**fields, "shard_bytes": 200_000})]
     names = sorted(path.name for path in whole.glob("part-*"))
-    for files in (1, 3, len(names) // 2, len(names) - 1):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while len(list(output.glob("part-*"))) < files and process.poll() is None:
-            time.sleep(0.001)
-        process.kill()
-        assert process.wait() == -9
-    assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout) == counts
-    assert names == sorted(path.name for path in output.glob("part-*"))
-    assert all((output / name).read_bytes() == (whole / name).read_bytes() for name in names)
+    moments = [("part-*", files) for files in (1, 3, len(names) // 2, len(names) - 1)]
+    assert killed_at(command, output, moments) == counts
+    assert same_parts(output, whole)
 
 
 def test_shards_of_any_size_have_the_same_pages_in_the_same_order(tmp_path: Path, read: Read) -> None:

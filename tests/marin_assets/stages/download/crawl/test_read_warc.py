@@ -8,7 +8,6 @@ import logging
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import crawls
@@ -16,6 +15,7 @@ import pytest
 import zstandard
 from crawls import Read, documents_of, reasons
 from fastwarc.stream_io import Lz4Writer
+from killed_stage import killed_at, same_parts
 from warc_files import (
     DATE,
     MODULES,
@@ -341,15 +341,9 @@ def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_pa
     names = sorted(path.name for path in whole.glob("part-*"))
     paths = {"input_path": str(tmp_path / "crawl"), "output_path": str(output)}
     command = [sys.executable, crawls.__file__, json.dumps({**paths, "source": "crawl", "shard_bytes": 300_000})]
-    for finished in sorted(draw.sample(range(1, len(names)), 4)):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while len(list(output.glob("part-*"))) < finished and process.poll() is None:
-            time.sleep(0.001)
-        process.kill()
-        assert process.wait() == -9
-    assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout) == counts
-    assert names == sorted(path.name for path in output.glob("part-*"))
-    assert all((output / name).read_bytes() == (whole / name).read_bytes() for name in names)
+    moments = [("part-*", files) for files in sorted(draw.sample(range(1, len(names)), 4))]
+    assert killed_at(command, output, moments) == counts
+    assert same_parts(output, whole)
 
 
 FLAT = """

@@ -17,6 +17,7 @@ import pubmed_files
 import pytest
 from crawl_server import CrawlServer
 from crawls import Read, documents_of, reasons
+from killed_stage import killed_at, same_parts
 from pubmed_files import ABSTRACT, HEAD, Write, citation, deleted, digest_of, pubmed_of, real_files
 
 from marin_assets.stages.download.pubmed.latest import MAX_NUMBER
@@ -362,19 +363,13 @@ def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(
     fields = {"input_path": str(folder), "output_path": str(output), "shard_bytes": 100_000}
     command = [sys.executable, pubmed_files.__file__, "read_pubmed", json.dumps(fields)]
     names = sorted(path.name for path in whole.glob("part-*"))
-    for pattern, number in (
+    moments = (
         ("**/*.numbers", 1),
         ("**/*.numbers", 3),
         ("**/*.states", 2),
         ("part-*", 1),
         ("part-*", len(names) // 2),
-    ):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while len(list(output.glob(pattern))) < number and process.poll() is None:
-            time.sleep(0.001)
-        process.kill()
-        assert process.wait() == -9
-    assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout) == counts
-    assert names == sorted(path.name for path in output.glob("part-*"))
-    assert all((output / name).read_bytes() == (whole / name).read_bytes() for name in names)
+    )
+    assert killed_at(command, output, moments) == counts
+    assert same_parts(output, whole)
     assert documents_of(output) == documents_of(whole)

@@ -8,7 +8,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 import stack_dumps
 from crawl_server import CrawlServer
 from crawls import Read, documents_of, reasons
+from killed_stage import killed_at, same_parts
 from stack_dumps import answer, archive_of, dump_of, question, table_of
 
 from marin_assets.documents import Document
@@ -480,12 +480,5 @@ def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(
     command = [sys.executable, stack_dumps.__file__, config, "200000"]
     names = sorted(path.name for path in whole.glob("part-*"))
     moments = (("**/*.run", 2), ("**/*.index", 1), ("**/*.index", 3), ("part-*", 1), ("part-*", len(names) // 2))
-    for pattern, files in moments:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while len(list(output.glob(pattern))) < files and process.poll() is None:
-            time.sleep(0.001)
-        process.kill()
-        assert process.wait() == -9
-    assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout) == counts
-    assert names == sorted(path.name for path in output.glob("part-*"))
-    assert all((output / name).read_bytes() == (whole / name).read_bytes() for name in names)
+    assert killed_at(command, output, moments) == counts
+    assert same_parts(output, whole)

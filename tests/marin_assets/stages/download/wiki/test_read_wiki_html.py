@@ -8,7 +8,6 @@ import logging
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 import wiki_dumps
 from crawl_server import CrawlServer
 from crawls import Read, documents_of, reasons
+from killed_stage import killed_at, same_parts
 from wiki_dumps import LICENSE, article, dump_of, html_of, lines_of, tar_of
 
 from marin_assets.stages.download.warc.record import CrawlError
@@ -294,12 +294,6 @@ def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_pa
     paths = {"input_path": str(tmp_path / "dump"), "output_path": str(output)}
     command = [sys.executable, wiki_dumps.__file__, json.dumps({**paths, "source": "wiki", "shard_bytes": 100_000})]
     names = sorted(path.name for path in whole.glob("part-*"))
-    for pattern, files in (("**/*.versions", 1), ("**/*.versions", 3), ("part-*", 1), ("part-*", len(names) // 2)):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while len(list(output.glob(pattern))) < files and process.poll() is None:
-            time.sleep(0.001)
-        process.kill()
-        assert process.wait() == -9
-    assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout) == counts
-    assert names == sorted(path.name for path in output.glob("part-*"))
-    assert all((output / name).read_bytes() == (whole / name).read_bytes() for name in names)
+    moments = (("**/*.versions", 1), ("**/*.versions", 3), ("part-*", 1), ("part-*", len(names) // 2))
+    assert killed_at(command, output, moments) == counts
+    assert same_parts(output, whole)
