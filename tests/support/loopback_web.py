@@ -265,8 +265,12 @@ def _serve(web: LoopbackWeb, loop: asyncio.AbstractEventLoop, ready: threading.E
             web.requests.append((at, host, path, headers.get("User-Agent", "")))
             web.open[host] += 1
             web.most_open = max(web.most_open, web.open[host])
-            await web.respond(host, path, send)
-        web.open[host] -= 1
+            # a client that hangs up has no connection any more, though the answer is not at its end
+            answer, gone = asyncio.ensure_future(web.respond(host, path, send)), asyncio.ensure_future(reader.read())
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            web.open[host] -= 1
+            gone.cancel()
+            await answer
         with suppress(OSError, asyncio.CancelledError):
             writer.close()
             await writer.wait_closed()
