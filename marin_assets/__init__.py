@@ -17,6 +17,7 @@ from marin_assets.step.partitions.reads import partitions_of
 from marin_assets.step.partitions.sets import dynamic, static
 from marin_assets.step.partitions.windows import daily, hourly, monthly, weekly
 from marin_assets.step.step import Step
+from marin_assets.step.step_group import step_group
 from marin_assets.step.values import (
     THIS_OUTPUT_PATH,
     ConfigError,
@@ -54,6 +55,7 @@ __all__ = [
     "partitions_of",
     "product",
     "static",
+    "step_group",
     "this_output_path",
     "this_partition",
     "this_window",

@@ -14,7 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets import Expectation, Step, executor_main, expect, output_path_of, this_output_path, versioned
+from marin_assets import (
+    Expectation,
+    Step,
+    executor_main,
+    expect,
+    output_path_of,
+    step_group,
+    this_output_path,
+    versioned,
+)
 from marin_assets.defaults import default_eval, default_tokenize, default_train
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.decontaminate.find_contamination import FindContaminationConfig, find_contamination
@@ -95,10 +104,16 @@ def steps(scale: str = "full", *, train_on: Resources | None = None) -> list[Ste
     """Return all steps at a scale, "full" or "tiny". `train_on`: resources of the training; a CPU if None."""
     size = SCALES[scale]
     name = "quickstart" if scale == "full" else f"quickstart-{scale}"
-    by_label = document_steps(name, size)
-    by_label |= curation_steps(name, by_label["documents"], by_label["tokenizer"], size)
-    by_label |= model_steps(name, by_label["clean"], by_label["tokenizer"], by_label["held-out set"], size, train_on)
-    return [*by_label.values(), report(name, by_label)]
+    with step_group("documents"):
+        by_label = document_steps(name, size)
+    with step_group("filters"):
+        by_label |= filter_steps(name, by_label["documents"], by_label["tokenizer"], size)
+    with step_group("decontamination"):
+        by_label |= decontamination_steps(name, by_label["selected"], by_label["tokenizer"], size)
+    with step_group("model"):
+        held_out = by_label["held-out set"]
+        by_label |= model_steps(name, by_label["clean"], by_label["tokenizer"], held_out, size, train_on)
+        return [*by_label.values(), report(name, by_label)]
 
 
 def document_steps(name: str, size: Scale) -> dict[str, Step]:
@@ -132,8 +147,8 @@ def document_steps(name: str, size: Scale) -> dict[str, Step]:
     return {"pages": pages, "documents": documents, "tokenizer": tokenizer}
 
 
-def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[str, Step]:
-    """Return the steps that filter and consolidate documents, and remove those with questions of the evaluation."""
+def filter_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> dict[str, Step]:
+    """Return the steps that decide about documents, and the one that selects by all their decisions."""
     exact = attributes(name, "exact_duplicates", exact_duplicates, ExactDuplicatesConfig, documents)
     clusters = Step(
         name=f"clusters/{name}",
@@ -189,7 +204,24 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
     )
     applied = {"exact_duplicates": exact, "near_duplicates": near, "repetition": repetition, "quality": quality}
     selected = consolidation(f"selected/{name}", documents, applied, tokenizer, [expect("kept_share", at_least=0.3)])
-    # computed from the selected documents: else a paragraph is lost if the first document with it was rejected
+    return {
+        "exact duplicates": exact,
+        "clusters": clusters,
+        "near duplicates": near,
+        "repetition": repetition,
+        "examples": examples,
+        "classifier": classifier,
+        "quality": quality,
+        "selected": selected,
+    }
+
+
+def decontamination_steps(name: str, selected: Step, tokenizer: Step, size: Scale) -> dict[str, Step]:
+    """Return the steps that hold questions out, and remove the training documents that have them.
+
+    Duplicate paragraphs are those of the selected documents: else a paragraph is lost if the first document with it was
+    rejected.
+    """
     paragraphs = attributes(name, "duplicate_paragraphs", duplicate_paragraphs, DuplicateParagraphsConfig, selected)
     consolidated = consolidation(f"consolidated/{name}", selected, {"duplicate_paragraphs": paragraphs}, tokenizer)
     held_out = Step(
@@ -214,14 +246,6 @@ def curation_steps(name: str, documents: Step, tokenizer: Step, size: Scale) -> 
         expectations=[expect("questions_contaminated", at_most=0)],
     )
     return {
-        "exact duplicates": exact,
-        "clusters": clusters,
-        "near duplicates": near,
-        "repetition": repetition,
-        "examples": examples,
-        "classifier": classifier,
-        "quality": quality,
-        "selected": selected,
         "duplicate paragraphs": paragraphs,
         "consolidated": consolidated,
         "held-out set": held_out,

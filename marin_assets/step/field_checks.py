@@ -14,6 +14,7 @@ from marin_assets.step.expectation import Expectation
 from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.placement import require_override
+from marin_assets.step.step_group import require_group
 from marin_assets.step.values import ConfigError
 from marin_resources.hardware.resources import Resources
 
@@ -82,6 +83,8 @@ def require_fields(step: Any) -> None:
         _require_texts(step.key, "key", "'fineweb', 'tokenized'", name)
         if not step.key:
             raise ConfigError(f"Step {name!r} has key=(), expected a text at least. Leave it None for the name's.")
+    if step.group is not None:
+        require_group(step.group, f"Step {name!r}")
     for variable in step.env:
         if not _VARIABLE.fullmatch(variable):
             raise ConfigError(f"Step {name!r} has {variable!r} in env, expected the name of a variable, as HF_TOKEN.")

@@ -16,6 +16,7 @@ from marin_assets.step.field_checks import require_fields, require_name, tags_of
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.step_group import current_group
 from marin_assets.step.values import (
     ConfigError,
     InputName,
@@ -68,6 +69,9 @@ class Step(StepMarker):
     to the first, in seconds; None: no limit. It must cover a compilation, an evaluation and a checkpoint."""
     key: Sequence[str] | None = None
     """Asset key in Dagster. None: derived from the name, "tokenized/fineweb" is the asset fineweb/tokenized."""
+    group: str | None = field(default_factory=current_group)
+    """Part of the subject, such as "filters": Dagster's lineage shows its steps as one box, the group fineweb/filters.
+    By default that of the block `with step_group("filters"):` around it. None: the group of the subject, fineweb."""
     own_job: bool | None = None
     """On a cluster: whether the step is a job of its own, or shares one with other small steps of its run. None: it
     shares one if it requests at most 1 CPU and no memory, has no `packages` and no extras that load JAX or torch, and

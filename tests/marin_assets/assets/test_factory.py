@@ -2,14 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 import toy_steps
 from toy_steps import ToyConfig, toy
 
-from marin_assets import ConfigError, Step, expect, output_path_of
+from marin_assets import ConfigError, Step, expect, output_path_of, step_group
 from marin_assets.assets.assemble import assemble, resources
 from marin_assets.assets.checks import op_name
 from marin_assets.assets.factory import asset_key, build_assets
@@ -17,7 +19,10 @@ from marin_assets.catalog.asset_key import group_of, key_of, selection_of
 from marin_assets.catalog.experiments_folder import Experiments
 from marin_assets.catalog.validation import MAX_CHAIN
 from marin_assets.experiments.quickstart import steps as quickstart
-from marin_assets.step.graph import build_graph
+from marin_assets.step.graph import Node, build_graph
+
+GROUPS = ("documents", "filters", "decontamination", "model")
+"""Of the quickstart, in the order of the data."""
 
 
 def spec_of(step: Step) -> dg.AssetSpec:
@@ -104,7 +109,7 @@ def test_the_key_has_the_subject_first_and_then_the_kind_of_output(name: str, ke
 
 def test_the_group_of_an_experiment_in_a_folder_begins_with_the_folder_and_its_key_does_not() -> None:
     spec = spec_of(Step(name="checkpoints/width-sweep/lr=1", fn=toy_steps.make, config=ToyConfig()))
-    assert (spec.key.to_user_string(), spec.group_name) == ("width-sweep/checkpoints/lr=1", "recipes_width_sweep")
+    assert (spec.key.to_user_string(), spec.group_name) == ("width-sweep/checkpoints/lr=1", "recipes/width_sweep")
 
 
 def test_the_quickstart_is_first_by_group_and_by_key() -> None:
@@ -112,9 +117,44 @@ def test_the_quickstart_is_first_by_group_and_by_key() -> None:
 
     steps = [step for each in load_experiments().steps.values() for step in each]
     nodes = [node for node in build_graph(steps) if node.version.name.split("/")[0] != "report"]
-    assert min(group_of(node) for node in nodes) == "quickstart"
-    apart = [node for node in nodes if not group_of(node).startswith("recipes")]
+    assert min(group_of(node) for node in nodes).startswith("quickstart/")
+    apart = [node for node in nodes if not group_of(node).startswith("recipes/")]
     assert min(key_of(node) for node in apart)[0] == "quickstart"
+
+
+def test_steps_of_a_block_are_a_group_of_their_subject() -> None:
+    with step_group("model"):
+        trained = Step(name="checkpoints/nano", fn=toy_steps.make, config=ToyConfig())
+        with step_group("scores"):
+            scored = Step(name="evaluation/nano", fn=toy_steps.make, config=ToyConfig())
+    apart = Step(name="generated/nano", fn=toy_steps.make, config=ToyConfig())
+    specs = [spec_of(step) for step in (trained, scored, apart, replace(trained, name="checkpoints/small"))]
+    assert [spec.group_name for spec in specs] == ["nano/model", "nano/model/scores", "nano", "small/model"]
+    assert spec_of(replace(trained, group=None)).code_version == specs[0].code_version
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/", "a-b", "ä", 3, None])
+def test_a_group_that_dagster_does_not_take_is_refused_where_it_is_named(name: Any) -> None:
+    expected = r"has the group .*, expected letters, digits and '_'"
+    with pytest.raises(ConfigError, match=expected), step_group(name):
+        raise AssertionError
+    if name is not None:
+        with pytest.raises(ConfigError, match=f"Step 'raw/nano' {expected}"):
+            Step(name="raw/nano", group=name, fn=toy_steps.make, config=ToyConfig())
+
+
+def test_each_group_of_the_quickstart_fits_a_window_with_labels_that_can_be_read() -> None:
+    """Dagster fits the lineage to the width: six columns in 900 px have labels of 8 px, and fifteen of 4."""
+    nodes = build_graph(quickstart())  # inputs first
+    columns: dict[Node, int] = {}
+    boxes: dict[str, int] = {}
+    for node in nodes:
+        own = group_of(node)
+        columns[node] = 1 + max((columns[source] for source in node.dependencies if group_of(source) == own), default=0)
+        before = [boxes[group_of(source)] for source in node.dependencies if group_of(source) != own]
+        boxes[own] = max(boxes.get(own, 1), *(number + 1 for number in before), 1)
+    assert max(columns.values()) <= 6
+    assert boxes == {f"quickstart/{name}": i + 1 for i, name in enumerate(GROUPS)}
 
 
 def test_a_step_can_have_a_key_of_its_own() -> None:
@@ -125,7 +165,7 @@ def test_a_step_can_have_a_key_of_its_own() -> None:
 def test_every_box_of_the_quickstart_says_what_it_is() -> None:
     """A box in Dagster's lineage shows the last segment of the key, cut to 18 characters where it is small."""
     specs = [next(iter(asset.specs)) for asset in build_assets(build_graph(quickstart()))]
-    assert {spec.group_name for spec in specs} == {"quickstart"}
+    assert {spec.group_name for spec in specs} == {f"quickstart/{name}" for name in GROUPS}
     labels = [spec.key.path[-1] for spec in specs]
     assert sorted(labels) == sorted(
         [
