@@ -27,13 +27,11 @@ from marin_assets.stages.download.ar5iv.papers import paper_of, set_of
 from marin_assets.stages.download.ar5iv.zip_directory import entries_of
 from marin_assets.stages.download.ar5iv.zip_member import DAMAGES, read_member
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.crawl.files import crawl_files
+from marin_assets.stages.download.crawl.crawl_input import FilesInput
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.shards import reject, require_few_damages
 from marin_assets.stages.download.warc.record import CrawlError
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
@@ -52,26 +50,11 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadAr5ivConfig:
-    input_path: str
-    """An archive, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or on
-    the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
-    base_url: str = ""
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
-    source: str = versioned("")
-    """The `source` of every page."""
+class ReadAr5ivConfig(FilesInput):
     max_page_bytes: int = versioned(20_000_000)
     """Limit of a page's HTML. A larger one is rejected as too_large."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged members. Above it the stage fails."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of HTML of a shard."""
     max_connections: int = 4
     """Limit of the connections of one machine to a server."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,16 +84,8 @@ def read_ar5iv(config: ReadAr5ivConfig) -> dict[str, int | float]:
     any exist. Raises CrawlError for a file that is no zip archive, for archives without a paper, and for too many
     damaged members.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="zip",
-        suffixes=SUFFIXES,
-        expected=".zip",
-    )
+    config.check()
+    files, ignored = config.files(kind="zip", suffixes=SUFFIXES, expected=".zip")
     names = ("members", "pages", "rejected", *(f"rejected_{reason}" for reason in (*DAMAGES, *REASONS)), "bytes",
              "ignored_members")  # fmt: skip
     counts = Counter(dict.fromkeys(names, 0))
@@ -127,10 +102,6 @@ def read_ar5iv(config: ReadAr5ivConfig) -> dict[str, int | float]:
             "'2105/2105.04404.html'. Correct input_path."
         )
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
-
-
-def _check(config: ReadAr5ivConfig) -> None:
-    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
 
 
 def _listing(file: CrawlFile, config: ReadAr5ivConfig, counts: Counter[str]) -> Listing:

@@ -28,7 +28,7 @@ def crawl_files(
     path: str,
     base_url: str,
     *,
-    max_files: int | None,
+    max_files: int | None = None,
     max_connections: int,
     kind: str = "WARC",
     suffixes: tuple[str, ...] = SUFFIXES,

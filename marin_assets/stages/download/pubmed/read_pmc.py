@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document
-from marin_assets.stages.download.crawl.files import crawl_files
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
+from marin_assets.stages.download.crawl.shards import reject, require_few_damages
 from marin_assets.stages.download.pubmed.articles import DAMAGES, Article, article_of
 from marin_assets.stages.download.pubmed.streams import Progress, whole_file
 from marin_assets.stages.download.pubmed.two_phases import (
@@ -35,9 +35,7 @@ from marin_assets.stages.download.pubmed.two_phases import (
 )
 from marin_assets.stages.download.stores.tar_stream import Stream, tar_members
 from marin_assets.stages.download.wiki.dump_lines import CutError
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
 KINDS = ("xml",)
@@ -52,29 +50,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadPmcConfig:
-    input_path: str
-    """An archive, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or on
-    the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadPmcConfig(DumpInput):
     base_url: str = PMC
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
+    """The place below which the paths of a list are."""
     source: str = versioned("")
     """The `source` of every page. "": the subset in the name of its archive, oa_comm, oa_noncomm or oa_other, by the
     licences; "pmc" without one."""
     max_article_bytes: int = versioned(20_000_000)
     """Limit of an article's XML. A larger one is rejected as too_large."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged articles. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the articles of an archive before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of XML of a shard."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 def read_pmc(config: ReadPmcConfig) -> dict[str, int | float]:
@@ -84,16 +67,8 @@ def read_pmc(config: ReadPmcConfig) -> dict[str, int | float]:
     MD5), cut_files, ignored_members; ignored_files if any exist. Raises CrawlError, and ShardError with the archive for
     a cut one and a wrong MD5.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="PMC",
-        suffixes=SUFFIXES,
-        expected=".tar.gz or .tar",
-    )
+    config.check()
+    files, ignored = config.files(kind="PMC", suffixes=SUFFIXES, expected=".tar.gz or .tar")
     shards = source_shards(published_order(files), config)
     counts = Counter(map_shards(read_archive, shards, output_path=config.output_path))
     require_few_damages(counts, config, damages=DAMAGES, of="articles")
@@ -101,10 +76,6 @@ def read_pmc(config: ReadPmcConfig) -> dict[str, int | float]:
     require_texts(counts, config, texts="articles", expected="articles of JATS in .nxml or .xml")
     ignored -= sum(shard.md5 is not None for shard in shards)
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored > 0 else {})}
-
-
-def _check(config: ReadPmcConfig) -> None:
-    check_bounds(config, "max_article_bytes", "shard_bytes", "max_connections")
 
 
 def read_archive(shard: SourceShard) -> Counts:

@@ -22,8 +22,8 @@ from typing import Any
 
 from marin_assets.documents import Document
 from marin_assets.documents.xml.parse import elements
-from marin_assets.stages.download.crawl.files import crawl_files
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
+from marin_assets.stages.download.crawl.shards import reject, require_few_damages
 from marin_assets.stages.download.pubmed.citations import (
     DAMAGES,
     ELEMENTS,
@@ -42,9 +42,7 @@ from marin_assets.stages.download.pubmed.two_phases import (
     write_parts,
     write_valid,
 )
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
 KINDS = ("markdown",)
@@ -60,28 +58,13 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadPubmedConfig:
-    input_path: str
-    """A file of PubMed, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket
-    or on the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadPubmedConfig(DumpInput):
     base_url: str = NLM
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
+    """The place below which the paths of a list are."""
     source: str = versioned("pubmed")
     """The `source` of every document."""
     labels: bool = versioned(True)
     """Whether the labels of an abstract's parts, such as METHODS, become headings."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged citations. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the citations of a file before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of text of a shard. A file with less is a shard of its own."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 def read_pubmed(config: ReadPubmedConfig) -> dict[str, int | float]:
@@ -91,16 +74,8 @@ def read_pubmed(config: ReadPubmedConfig) -> dict[str, int | float]:
     delete), verified_files (those with an MD5) and cut_files; ignored_files if any exist. Raises CrawlError, and
     ShardError with the file for a cut one and a wrong MD5.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="PubMed",
-        suffixes=SUFFIXES,
-        expected=".xml.gz or .xml",
-    )
+    config.check()
+    files, ignored = config.files(kind="PubMed", suffixes=SUFFIXES, expected=".xml.gz or .xml")
     shards = source_shards(published_order(files), config)
     counts = Counter(map_shards(read_file, shards, output_path=config.output_path))
     require_few_damages(counts, config, damages=DAMAGES, of="citations")
@@ -108,10 +83,6 @@ def read_pubmed(config: ReadPubmedConfig) -> dict[str, int | float]:
     require_texts(counts, config, texts="citations", expected="citations with abstracts")
     ignored -= sum(shard.md5 is not None for shard in shards)
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored > 0 else {})}
-
-
-def _check(config: ReadPubmedConfig) -> None:
-    check_bounds(config, "shard_bytes", "max_connections")
 
 
 def read_file(shard: SourceShard) -> Counts:

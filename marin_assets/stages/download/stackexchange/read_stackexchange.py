@@ -27,18 +27,16 @@ from itertools import groupby
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.documents.jsonl.lines import TooLong
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.crawl.files import crawl_files
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.shards import reject, require_few_damages
 from marin_assets.stages.download.stackexchange.dump_rows import CutError, read_rows
 from marin_assets.stages.download.stackexchange.posts import DAMAGES, Post, post_of
 from marin_assets.stages.download.stackexchange.runs import RunWriter, ranges, read_frames, read_range
 from marin_assets.stages.download.stackexchange.sites import SUFFIXES, check_site, in_order, is_of_posts
 from marin_assets.stages.download.stackexchange.threads import ORDERS, REASONS, ThreadRules, counter_of, pages_of
 from marin_assets.stages.download.warc.record import CrawlError
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.file_shards import FolderState, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, remove, remove_folder, stored_file
@@ -59,15 +57,9 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadStackexchangeConfig:
-    input_path: str
-    """A dump, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or on the
-    web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadStackexchangeConfig(DumpInput):
     base_url: str = ARCHIVE
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
-    source: str = versioned("")
-    """The `source` of every page."""
+    """The place below which the paths of a list are."""
     site: str = versioned("")
     """The host of the site of all files, such as "dba.stackexchange.com"; "": by the names of the files."""
     min_question_score: int | None = versioned(10)
@@ -85,17 +77,20 @@ class ReadStackexchangeConfig:
     """Limit of a post's HTML. A larger one is rejected as too_large. The sites allow 30,000 characters of Markdown."""
     max_page_bytes: int = versioned(20_000_000)
     """Limit of a thread's HTML. A larger one is rejected as thread_too_large."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged rows. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the posts of a file before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of the posts that are joined into a shard."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server."""
 
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
+    def check(self) -> None:
+        """Raise CrawlError for values that cannot be used."""
+        super().check()
+        check_site(self.site)
+        if self.order not in ORDERS:
+            raise CrawlError(f"order is {self.order!r}, {expected_one_of(self.order, ORDERS)}")
+        if self.min_answers < 0:
+            raise CrawlError(f"min_answers is {self.min_answers!r}, expected 0 or more. Correct it.")
+        if self.max_answers is not None and self.max_answers < max(1, self.min_answers):
+            raise CrawlError(
+                f"max_answers is {self.max_answers!r}, expected at least 1 and min_answers ({self.min_answers!r}), or "
+                "None. Correct it."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,16 +141,8 @@ def read_stackexchange(config: ReadStackexchangeConfig) -> dict[str, int | float
     ignored_members; ignored_files if any exist. Raises CrawlError, also if no post is kept, and ShardError with the
     file for a cut one.
     """
-    _check(config)
-    listed, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="Stack Exchange",
-        suffixes=SUFFIXES,
-        expected=".7z or Posts.xml",
-    )
+    config.check()
+    listed, ignored = config.files(kind="Stack Exchange", suffixes=SUFFIXES, expected=".7z or Posts.xml")
     files = in_order([file for file in listed if is_of_posts(file)], config.site)
     ignored += len(listed) - len(files)
     if not files:
@@ -181,20 +168,6 @@ def read_stackexchange(config: ReadStackexchangeConfig) -> dict[str, int | float
         remove_folder(hidden)  # in a bucket it does not exist without posts
     sites = len({dump.site for dump in dumps})
     return {"files": len(files), "sites": sites, **counts, **({"ignored_files": ignored} if ignored else {})}
-
-
-def _check(config: ReadStackexchangeConfig) -> None:
-    check_bounds(config, "max_post_bytes", "max_page_bytes", "shard_bytes", "max_connections")
-    check_site(config.site)
-    if config.order not in ORDERS:
-        raise CrawlError(f"order is {config.order!r}, {expected_one_of(config.order, ORDERS)}")
-    if config.min_answers < 0:
-        raise CrawlError(f"min_answers is {config.min_answers!r}, expected 0 or more. Correct it.")
-    if config.max_answers is not None and config.max_answers < max(1, config.min_answers):
-        raise CrawlError(
-            f"max_answers is {config.max_answers!r}, expected at least 1 and min_answers ({config.min_answers!r}), or "
-            "None. Correct it."
-        )
 
 
 def _require_pages(counts: Counter[str], config: ReadStackexchangeConfig) -> None:

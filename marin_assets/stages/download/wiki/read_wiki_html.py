@@ -27,16 +27,14 @@ from itertools import chain
 from marin_assets.documents import Document, read_documents, shard_name, write_documents
 from marin_assets.documents.jsonl.json_line import LineParser
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.crawl.files import crawl_files
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.shards import reject, require_few_damages
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.stages.download.wiki.articles import DAMAGES, REASONS, Article, article_of
 from marin_assets.stages.download.wiki.dump_lines import CutError, dump_lines
 from marin_assets.stages.download.wiki.versions import Versions, read_versions, superseded_rows
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, remove, remove_folder, stored_file
 from marin_resources.storage.paths import join
@@ -54,30 +52,13 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadWikiHtmlConfig:
-    input_path: str
-    """A dump, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or on the
-    web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadWikiHtmlConfig(DumpInput):
     base_url: str = WIKIMEDIA
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
-    source: str = versioned("")
-    """The `source` of every page."""
+    """The place below which the paths of a list are."""
     namespaces: tuple[int, ...] = versioned((0,))
     """Numbers of namespaces to keep, 0 for articles; () keeps all."""
     max_page_bytes: int = versioned(20_000_000)
     """Limit of a page's HTML. A larger one is rejected as too_large."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged lines. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the articles of a file before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of HTML of a shard."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server. Wikimedia refuses more than about 3."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,16 +102,8 @@ def read_wiki_html(config: ReadWikiHtmlConfig) -> dict[str, int | float]:
     Returns files, articles, pages, rejected, each rejected_<reason>, bytes (of text), cut_files, ignored_members;
     ignored_files if any exist. Raises CrawlError, and ShardError with the file for a cut archive.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="dump",
-        suffixes=SUFFIXES,
-        expected=".tar.gz, .tar, .ndjson or .ndjson.gz",
-    )
+    config.check()
+    files, ignored = config.files(kind="dump", suffixes=SUFFIXES, expected=".tar.gz, .tar, .ndjson or .ndjson.gz")
     hidden = join(config.output_path, HIDDEN)
     dumps = [
         DumpShard(file=file, folder=join(hidden, f"{n:05}"), output=join(hidden, f"{n:05}.versions"), config=config)
@@ -144,10 +117,6 @@ def read_wiki_html(config: ReadWikiHtmlConfig) -> dict[str, int | float]:
     with suppress(FileNotFoundError):
         remove_folder(hidden)  # in a bucket it does not exist without pages
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
-
-
-def _check(config: ReadWikiHtmlConfig) -> None:
-    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
 
 
 def read_dump(shard: DumpShard) -> Counts:

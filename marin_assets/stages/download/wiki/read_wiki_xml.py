@@ -24,8 +24,9 @@ from dataclasses import dataclass
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import Piece, check_bounds, divided, reject, require_few_damages
+from marin_assets.stages.download.crawl.shards import Piece, divided, reject, require_few_damages
 from marin_assets.stages.download.warc.members import Readable
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.stages.download.wiki.articles import Article
@@ -43,9 +44,7 @@ from marin_assets.stages.download.wiki.xml_head import Head, read_head
 from marin_assets.stages.download.wiki.xml_pages import DAMAGES, REASONS, article_of_page
 from marin_assets.stages.download.wiki.xml_pieces import Cut, LostPages, PageXml, Splitter, verified
 from marin_assets.stages.download.wiki.xml_streams import Text, as_utf8, has_streams, is_bz2, parts_from
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 from marin_resources.storage.files import StoredFile, read_json, remove_folder
 from marin_resources.storage.paths import join
@@ -60,32 +59,17 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadWikiXmlConfig:
-    input_path: str
-    """A dump in XML, a folder of its parts, or a list of paths that ends with .paths or .paths.gz; on a disk, in a
-    bucket or on the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadWikiXmlConfig(DumpInput):
     base_url: str = WIKIMEDIA
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
+    """The place below which the paths of a list are."""
     checksums_path: str | None = None
     """A file of SHA-1s to compare the files with, as Wikimedia's sha1sums.txt; None: one that is among the files."""
-    source: str = versioned("")
-    """The `source` of every document."""
     namespaces: tuple[int, ...] = versioned((0,))
     """Numbers of namespaces to keep, 0 for articles; () keeps all."""
     max_page_bytes: int = versioned(20_000_000)
     """Limit of a page's XML. A larger one is rejected as too_large. MediaWiki's own limit of a text is 2 MiB."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged pages. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the pages of a file before its damaged end."""
     shard_bytes: int = versioned(256 * 2**20)
     """Stored bytes of a shard. A larger file is divided."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server. Wikimedia refuses more than about 3."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +99,7 @@ def read_wiki_xml(config: ReadWikiXmlConfig) -> dict[str, int | float]:
     verified_files, indexed_pages and ignored_files. Raises CrawlError, also for a page that occurs twice and if no page
     is kept, and ShardError with the file for a cut one.
     """
-    _check(config)
+    config.check()
     files = dump_files(config.input_path, config.base_url, config.checksums_path, config.max_connections)
     counts = _verify(files, config)
     shards, indexed = _shards(files, config)
@@ -132,10 +116,6 @@ def read_wiki_xml(config: ReadWikiXmlConfig) -> dict[str, int | float]:
     with suppress(FileNotFoundError):
         remove_folder(join(config.output_path, HIDDEN))
     return {"files": len(files.dumps), **counts, "ignored_files": files.ignored}
-
-
-def _check(config: ReadWikiXmlConfig) -> None:
-    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
 
 
 def _facts(files: list[CrawlFile], kind: str, config: ReadWikiXmlConfig) -> list[FileFacts]:
