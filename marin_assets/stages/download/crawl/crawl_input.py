@@ -8,7 +8,6 @@ from typing import Any
 from marin_assets.documents import SUFFIX, check_format
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.files import crawl_files
-from marin_assets.stages.download.crawl.shards import check_bounds
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -80,3 +79,12 @@ class CrawlInput(DumpInput):
         check_format(self.output_format)
         if self.max_files is not None and self.max_files < 1:
             raise CrawlError(f"max_files is {self.max_files!r}, expected 1 or more, or None. Correct it.")
+
+
+def check_bounds(config: Any, *counts: str) -> None:
+    """Raise CrawlError unless each field of `counts` is 1 or more, and `max_damaged_fraction` a fraction."""
+    for name in counts:
+        if getattr(config, name) < 1:
+            raise CrawlError(f"{name} is {getattr(config, name)!r}, expected 1 or more. Correct it.")
+    if not 0 <= config.max_damaged_fraction <= 1:
+        raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")

@@ -18,18 +18,11 @@ from dataclasses import dataclass
 
 from marin_assets.documents import Document, write_documents
 from marin_assets.stages.download.crawl.crawl_input import CrawlInput
+from marin_assets.stages.download.crawl.damage import reject, require_few_damages, require_some
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import HTML_TYPES, NOTES, REASONS, crawl_notes, page_of
-from marin_assets.stages.download.crawl.shards import (
-    CrawlShard,
-    Piece,
-    Progress,
-    crawl_shards,
-    records_of,
-    reject,
-    require_few_damages,
-)
-from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Record
+from marin_assets.stages.download.crawl.shards import CrawlShard, Piece, Progress, crawl_shards, records_of
+from marin_assets.stages.download.warc.record import DAMAGES, Record
 from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
@@ -57,12 +50,8 @@ def read_warc(config: ReadWarcConfig) -> dict[str, int | float]:
     files, ignored = config.files(max_files=config.max_files)
     counts = map_shards(read_shard, crawl_shards(files, config), output_path=config.output_path)
     require_few_damages(counts, config)
-    if not counts["pages"]:
-        reasons = ", ".join(f"{counts[f'rejected_{r}']} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "no record"
-        raise CrawlError(
-            f"No record of {config.input_path!r} is a page ({reasons}), expected responses with HTML. Read WET files "
-            "with read_wet, or correct statuses and content_types."
-        )
+    sentence = "Expected responses with HTML. Read WET files with read_wet, or correct statuses and content_types."
+    require_some(counts, config.input_path, sentence, of="records", kept="pages")
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
 
 

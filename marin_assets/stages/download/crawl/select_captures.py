@@ -21,18 +21,18 @@ from urllib.parse import urlsplit
 
 from marin_assets.documents import SUFFIX, write_rows
 from marin_assets.stages.download.crawl.cdx import CLUSTER, Block, blocks_of, in_ranges, key_ranges, lines_of
-from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
+from marin_assets.stages.download.crawl.damage import reject, require_some
 from marin_assets.stages.download.crawl.files import is_web, located
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.row_groups import row_groups
-from marin_assets.stages.download.crawl.shards import reject
 from marin_assets.stages.download.warc.members import Readable
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, stored_files
+from marin_resources.storage.files import stored_files
 from marin_resources.storage.paths import join
 
 KINDS = ("jsonl",)
@@ -79,21 +79,11 @@ class SelectCapturesConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexShard:
+class IndexShard(CrawlFileShard):
     """Blocks of one cdx file, or one file of parquet."""
 
-    file: CrawlFile
     blocks: tuple[Block, ...]
-    output: str
     config: SelectCapturesConfig
-
-    @property
-    def inputs(self) -> tuple[StoredFile, ...]:
-        return () if self.file.stored is None else (self.file.stored,)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.output,)
 
 
 def select_captures(config: SelectCapturesConfig) -> dict[str, int | float]:
@@ -104,12 +94,8 @@ def select_captures(config: SelectCapturesConfig) -> dict[str, int | float]:
     """
     _check(config)
     counts = map_shards(select_shard, _shards(config), output_path=config.output_path)
-    if not counts["selected"]:
-        reasons = ", ".join(f"{counts[f'rejected_{r}']:,} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "none"
-        raise CrawlError(
-            f"None of the {counts['lines']:,} lines of {config.index_path!r} that can match is selected ({reasons}). "
-            "Correct the domains, urls, languages, statuses or mimes."
-        )
+    sentence = "Correct the domains, urls, languages, statuses or mimes."
+    require_some(counts, config.index_path, sentence, of="lines", kept="selected")
     return dict(counts)
 
 
