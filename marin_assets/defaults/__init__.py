@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from marin_assets.defaults.sources.own_crawl import OwnCrawl, default_crawl
     from marin_assets.defaults.sources.pubmed import default_pmc, default_pubmed
     from marin_assets.defaults.sources.stackexchange import default_stackexchange
-    from marin_assets.defaults.sources.wikipedia import default_wikipedia
-    from marin_assets.defaults.sources.wikipedia_xml import default_wikipedia_xml
+    from marin_assets.defaults.sources.wikipedia import default_wikipedia, default_wikipedia_xml
     from marin_assets.stages.download.stores.access import StoreAccess
 
 MODULES = {
@@ -64,8 +63,7 @@ MODULES = {
     "sources.own_crawl": "OwnCrawl default_crawl",
     "sources.pubmed": "default_pmc default_pubmed",
     "sources.stackexchange": "default_stackexchange",
-    "sources.wikipedia": "default_wikipedia",
-    "sources.wikipedia_xml": "default_wikipedia_xml",
+    "sources.wikipedia": "default_wikipedia default_wikipedia_xml",
 }
 LATE = {name: f"{__name__}.{module}" for module, names in MODULES.items() for name in names.split()}
 LATE["StoreAccess"] = "marin_assets.stages.download.stores.access"

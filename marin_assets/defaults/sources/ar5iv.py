@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_assets.defaults.sources.crawl import source_path
+from marin_assets.defaults.environment import curated
+from marin_assets.defaults.sources.crawl import documents_of, fields_of
 from marin_assets.stages.download.ar5iv.read_ar5iv import ReadAr5ivConfig, read_ar5iv
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.stages.transform.latexml.latexml_content import LatexmlContent
 from marin_assets.step.argument_check import checks_arguments
-from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, PartitionName, output_path_of, versioned
+from marin_assets.step.values import InputName, PartitionName, output_path_of
 
 
 @checks_arguments("source")
@@ -32,25 +33,7 @@ def default_ar5iv(
     or on a server; or a step whose output it is. `content` chooses what is kept of a paper, LatexmlContent() if None.
     All but `base_url` enter the version.
     """
-    raw = Step(
-        name=f"raw/{name}",
-        fn=read_ar5iv,
-        config=ReadAr5ivConfig(
-            input_path=source_path(source),
-            base_url=base_url,
-            source=versioned(name),
-            max_damaged_fraction=versioned(max_damaged_fraction),
-        ),
-        extras=("curate",),
-        resumable=True,
-        partitions=partitions,
-    )
-    return Step(
-        name=f"documents/{name}",
-        fn=html_to_markdown,
-        config=HtmlToMarkdownConfig(pages_path=output_path_of(raw), latexml=content or LatexmlContent()),
-        extras=("curate",),
-        resumable=True,
-        expectations=[expect("pages_unaccounted", at_least=0, at_most=0), *expectations],
-        partitions=partitions,
-    )
+    raw_config = ReadAr5ivConfig(**fields_of(name, source, base_url, max_damaged_fraction))
+    raw = curated(f"raw/{name}", read_ar5iv, raw_config, partitions=partitions)
+    config = HtmlToMarkdownConfig(pages_path=output_path_of(raw), latexml=content or LatexmlContent())
+    return documents_of(name, html_to_markdown, config, expectations, partitions)

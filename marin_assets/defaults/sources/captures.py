@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_assets.defaults.sources.crawl import documents_of
+from marin_assets.defaults.environment import curated
+from marin_assets.defaults.sources.crawl import main_content_of
 from marin_assets.stages.download.crawl.crawl_input import COMMON_CRAWL
 from marin_assets.stages.download.crawl.fetch_captures import FetchCapturesConfig, fetch_captures
 from marin_assets.stages.download.crawl.select_captures import SelectCapturesConfig, select_captures
@@ -32,24 +33,20 @@ def default_captures(
     parquet. `domains` include their subdomains; an address in `urls` may end with "*". All but `base_url` enter the
     version.
     """
-    selected = Step(
-        name=f"selected/{name}",
-        fn=select_captures,
-        config=SelectCapturesConfig(
+    selected = curated(
+        f"selected/{name}",
+        select_captures,
+        SelectCapturesConfig(
             index_path=versioned(index),
             domains=versioned(tuple(domains)),
             urls=versioned(tuple(urls)),
             languages=versioned(tuple(languages)),
             sample_fraction=versioned(sample_fraction),
         ),
-        extras=("curate",),
-        resumable=True,
     )
-    raw = Step(
-        name=f"raw/{name}",
-        fn=fetch_captures,
-        config=FetchCapturesConfig(input_path=output_path_of(selected), base_url=base_url, source=versioned(name)),
-        extras=("curate",),
-        resumable=True,
+    raw = curated(
+        f"raw/{name}",
+        fetch_captures,
+        FetchCapturesConfig(input_path=output_path_of(selected), base_url=base_url, source=versioned(name)),
     )
-    return documents_of(name, raw, expectations, None)
+    return main_content_of(name, raw, expectations, None)

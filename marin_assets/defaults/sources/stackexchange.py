@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marin_assets.defaults.sources.crawl import source_path
+from marin_assets.defaults.environment import curated
+from marin_assets.defaults.sources.crawl import documents_of, fields_of
 from marin_assets.stages.download.stackexchange.read_stackexchange import (
     ARCHIVE,
     ReadStackexchangeConfig,
@@ -13,7 +14,7 @@ from marin_assets.stages.download.stackexchange.read_stackexchange import (
 from marin_assets.stages.transform.html.thread_content import ThreadContent
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.step.argument_check import checks_arguments
-from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.expectation import Expectation
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, PartitionName, output_path_of, versioned
@@ -45,34 +46,17 @@ def default_stackexchange(
     which are Marin's. A thread is one document, unless `max_characters` divides it. All but `base_url` enter the
     version.
     """
-    raw = Step(
-        name=f"raw/{name}",
-        fn=read_stackexchange,
-        config=ReadStackexchangeConfig(
-            input_path=source_path(source),
-            base_url=base_url,
-            source=versioned(name),
-            site=versioned(site),
-            min_question_score=versioned(min_question_score),
-            min_answer_score=versioned(min_answer_score),
-            min_answers=versioned(min_answers),
-            max_answers=versioned(max_answers),
-            order=versioned(order),
-            max_damaged_fraction=versioned(max_damaged_fraction),
-            allow_cut_files=versioned(allow_cut_files),
-        ),
-        extras=("curate",),
-        resumable=True,
-        partitions=partitions,
+    raw_config = ReadStackexchangeConfig(
+        **fields_of(name, source, base_url, max_damaged_fraction, allow_cut_files),
+        site=versioned(site),
+        min_question_score=versioned(min_question_score),
+        min_answer_score=versioned(min_answer_score),
+        min_answers=versioned(min_answers),
+        max_answers=versioned(max_answers),
+        order=versioned(order),
     )
-    return Step(
-        name=f"documents/{name}",
-        fn=html_to_markdown,
-        config=HtmlToMarkdownConfig(
-            pages_path=output_path_of(raw), max_characters=versioned(max_characters), thread=content or ThreadContent()
-        ),
-        extras=("curate",),
-        resumable=True,
-        expectations=[expect("pages_unaccounted", at_least=0, at_most=0), *expectations],
-        partitions=partitions,
+    raw = curated(f"raw/{name}", read_stackexchange, raw_config, partitions=partitions)
+    config = HtmlToMarkdownConfig(
+        pages_path=output_path_of(raw), max_characters=versioned(max_characters), thread=content or ThreadContent()
     )
+    return documents_of(name, html_to_markdown, config, expectations, partitions)
