@@ -27,7 +27,7 @@ NO_SENTENCES = {
     "marin_assets.stages.download.crawl.damage.CutError": PHRASE,
     "marin_assets.stages.download.stackexchange.posts.RowError": PHRASE,
     "marin_assets.stages.download.web.transfer.WrongChecksumError": PHRASE,
-    "marin_assets.stages.download.fetch.failure.FetchFailure": PHRASE,
+    "marin_assets.stages.download.fetch.guard.FetchFailure": PHRASE,
     "marin_assets.stages.download.warc.http_message.BodyTooLargeError": CONTROL_FLOW,
     "marin_assets.stages.download.warc.http_message.EncodingError": CONTROL_FLOW,
     "marin_assets.stages.download.web.faults.Fault": PHRASE,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from marin_assets.stages.download.fetch.frontier import Frontier
-from marin_assets.stages.download.fetch.job import Job
+from marin_assets.stages.download.fetch.frontier import Frontier, Job
 from marin_assets.stages.download.links.addresses import Url, canonical_url
 
 
