@@ -10,7 +10,6 @@ Each line of the index that is read is selected or rejected for one reason: line
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
@@ -26,7 +25,7 @@ from marin_assets.stages.download.crawl.damage import reject, require_some
 from marin_assets.stages.download.crawl.files import is_web, located
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.row_groups import row_groups
-from marin_assets.stages.download.warc.members import Readable
+from marin_assets.stages.download.warc.members import Readable, SeekableFile
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -231,7 +230,7 @@ def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _table_rows(file: Readable, config: SelectCapturesConfig) -> Iterator[tuple[str, dict[str, Any]] | None]:
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(_Seekable(file))
+    table = pq.ParquetFile(SeekableFile(file))
     missing = sorted(
         set(COLUMNS) - set(table.schema_arrow.names) - {"fetch_time", "content_languages", "content_digest"}
     )
@@ -267,33 +266,3 @@ def _key(url: str) -> str:
     host = (parts.hostname or "").removeprefix("www.")
     port = f":{parts.port}" if parts.port and (parts.scheme, parts.port) not in (("http", 80), ("https", 443)) else ""
     return ",".join(reversed(host.split("."))) + port + ")"
-
-
-class _Seekable(io.RawIOBase):
-    """A file as a library reads it."""
-
-    def __init__(self, file: Readable) -> None:
-        self._file, self._position = file, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._position = offset + (0, self._position, self._file.size_bytes)[whence]
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        rest = self._file.size_bytes - self._position
-        size = rest if size < 0 else min(size, rest)
-        parts = []
-        while size > 0:
-            parts.append(self._file.read_at(self._position, size))
-            self._position += len(parts[-1])
-            size -= len(parts[-1])
-        return b"".join(parts)

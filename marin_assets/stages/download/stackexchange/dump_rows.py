@@ -7,7 +7,6 @@ costs no other. Damage within a compressed stream ends it, as nothing after it c
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -22,7 +21,7 @@ from marin_assets.documents.jsonl.lines import (
     require_expansion,
 )
 from marin_assets.stages.download.crawl.damage import CutError, cut_errors
-from marin_assets.stages.download.warc.members import RawFile, Readable
+from marin_assets.stages.download.warc.members import Readable, SeekableFile
 from marin_assets.stages.download.warc.record import CrawlError
 
 if TYPE_CHECKING:
@@ -57,31 +56,6 @@ def read_rows(file: Readable, name: str, take: Callable[[bytes | TooLong], None]
                 require_expansion(name, read, raw.tell())
                 rows.feed(chunk)
         rows.close()
-
-
-class SeekableFile(RawFile):
-    """The file, for libraries that jump in it and expect as many bytes as they request."""
-
-    def __init__(self, file: Readable) -> None:
-        super().__init__(file, 0)
-        self._size = file.size_bytes
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        rest_bytes = max(0, self._size - self._position)
-        rest_bytes = rest_bytes if size < 0 else min(size, rest_bytes)
-        parts = []
-        while rest_bytes > 0 and (part := super().read(min(rest_bytes, CHUNK_BYTES))):
-            parts.append(part)
-            rest_bytes -= len(part)
-        return b"".join(parts)
 
 
 def _read_archive(raw: SeekableFile, name: str, size_bytes: int, rows: Rows, counts: Counter[str]) -> None:
