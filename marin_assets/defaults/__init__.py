@@ -27,11 +27,12 @@ from marin_assets.defaults.datashop import Datashop, default_datashop
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
     default_eval,
+    default_model_comparison,
     default_perplexity,
+    default_report,
 )
 from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
-from marin_assets.defaults.report import default_model_comparison, default_report
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
 from marin_assets.defaults.training import (
     default_anneal,
@@ -42,8 +43,7 @@ from marin_assets.defaults.training import (
 
 if TYPE_CHECKING:
     from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
-    from marin_assets.defaults.sources.captures import default_captures
-    from marin_assets.defaults.sources.crawl import default_warc, default_wet
+    from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
     from marin_assets.defaults.sources.dumps import (
         default_ar5iv,
         default_pmc,
@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 
 MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
-    "sources.captures": "default_captures",
-    "sources.crawl": "default_warc default_wet",
+    "sources.crawl": "default_captures default_warc default_wet",
     "sources.dumps": "default_ar5iv default_pmc default_pubmed default_stackexchange "
     "default_wikipedia default_wikipedia_xml",
     "sources.hub": "default_download_hf default_upload",

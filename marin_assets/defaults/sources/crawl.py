@@ -1,4 +1,4 @@
-"""Create the steps of a web crawl: WARC files, or WET files."""
+"""Create the steps of a web crawl: WARC files, WET files, or captures that its index selects."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 from marin_assets.defaults.environment import curated
 from marin_assets.stages.download.crawl.crawl_input import COMMON_CRAWL
+from marin_assets.stages.download.crawl.fetch_captures import FetchCapturesConfig, fetch_captures
 from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
 from marin_assets.stages.download.crawl.read_wet import ReadWetConfig, read_wet
+from marin_assets.stages.download.crawl.select_captures import SelectCapturesConfig, select_captures
 from marin_assets.stages.transform.html.main_content import MainContent
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.step.argument_check import checks_arguments
@@ -62,6 +64,43 @@ def default_wet(
     fields = fields_of(name, source, base_url, max_damaged_fraction, allow_cut_files)
     config = ReadWetConfig(languages=versioned(tuple(languages)), max_files=versioned(max_files), **fields)
     return curated(f"documents/{name}", read_wet, config, expectations=expectations, partitions=partitions)
+
+
+@checks_arguments()
+def default_captures(
+    name: str,
+    index: str,
+    *,
+    domains: Sequence[str] = (),
+    urls: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    sample_fraction: float = 1.0,
+    base_url: str = COMMON_CRAWL,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "documents/<name>": the main content, as Markdown, of pages that a query of an index selects.
+
+    "selected/<name>" has the captures, "raw/<name>" the pages. `index` is the folder of a CDX index, or of tables of
+    parquet. `domains` include their subdomains; an address in `urls` may end with "*". All but `base_url` enter the
+    version.
+    """
+    selected = curated(
+        f"selected/{name}",
+        select_captures,
+        SelectCapturesConfig(
+            index_path=versioned(index),
+            domains=versioned(tuple(domains)),
+            urls=versioned(tuple(urls)),
+            languages=versioned(tuple(languages)),
+            sample_fraction=versioned(sample_fraction),
+        ),
+    )
+    raw = curated(
+        f"raw/{name}",
+        fetch_captures,
+        FetchCapturesConfig(input_path=output_path_of(selected), base_url=base_url, source=versioned(name)),
+    )
+    return main_content_of(name, raw, expectations, None)
 
 
 def fields_of(
