@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +24,6 @@ from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileSh
 from marin_assets.stages.download.crawl.damage import reject, require_some
 from marin_assets.stages.download.crawl.files import is_web, located
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.row_groups import row_groups
 from marin_assets.stages.download.warc.members import Readable, SeekableFile
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.step.config_check import check_config
@@ -38,6 +37,7 @@ KINDS = ("jsonl",)
 
 REASONS = ("bad_line", "address", "status", "mime", "language", "sample")
 SHARD_BYTES = 64 * 2**20
+KEY, STATUS = "url_surtkey", "fetch_status"
 COLUMNS = {
     "url": "url",
     "fetch_time": "timestamp",
@@ -266,3 +266,39 @@ def _key(url: str) -> str:
     host = (parts.hostname or "").removeprefix("www.")
     port = f":{parts.port}" if parts.port and (parts.scheme, parts.port) not in (("http", 80), ("https", 443)) else ""
     return ",".join(reversed(host.split("."))) + port + ")"
+
+
+def row_groups(metadata: Any, ranges: Sequence[tuple[str, str]], statuses: Sequence[int]) -> list[int]:
+    """Return the numbers of the row groups whose least and greatest values do not exclude a match.
+
+    Common Crawl's tables are sorted by url_surtkey, so a query for a domain reads few of the row groups of a table.
+    `metadata` is parquet's; `ranges` are those of keys, from the first to below the second, () for all. Values that
+    are None, and a table without a column or its statistics, exclude nothing.
+    """
+
+    def has_key(least: str, greatest: str) -> bool:
+        return any(first <= greatest and least < behind for first, behind in ranges)
+
+    def has_status(least: int, greatest: int) -> bool:
+        return any(least <= status <= greatest for status in statuses)
+
+    tests: list[tuple[str, type, Callable[[Any, Any], bool]]] = []
+    tests += [(KEY, str, has_key)] if ranges else []
+    tests += [(STATUS, int, has_status)] if statuses else []
+    return [
+        number
+        for number in range(metadata.num_row_groups)
+        if all(_permits(metadata.row_group(number), *test) for test in tests)
+    ]
+
+
+def _permits(group: Any, name: str, kind: type, test: Callable[[Any, Any], bool]) -> bool:
+    columns = (group.column(index) for index in range(group.num_columns))
+    column = next((column for column in columns if column.path_in_schema == name), None)
+    statistics = None if column is None else column.statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    if kind is int and statistics.null_count != 0:
+        return True  # a missing status is 0
+    least, greatest = statistics.min, statistics.max
+    return not isinstance(least, kind) or not isinstance(greatest, kind) or test(least, greatest)
