@@ -29,7 +29,7 @@ class Links:
         namespace = _folded(prefix)
         if colon and namespace in self._categories:
             if not is_shown:
-                self.categories.append(" ".join(rest.replace("_", " ").split()))
+                self.categories.append(" ".join(rest.replace("_", " ").replace("\x04", " ").split()))
                 return ""
             title = rest.strip()
         elif colon and namespace in self._files:

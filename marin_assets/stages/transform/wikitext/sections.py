@@ -53,7 +53,7 @@ def content_of(page: Document, fields: WikitextContent) -> Content:
     text = restored(_markdown(sections), cleaned.kept)
     return Content(
         text=text.strip(),
-        categories=tuple(dict.fromkeys(links.categories)),
+        categories=tuple(dict.fromkeys(restored(category, cleaned.kept) for category in links.categories)),
         hidden={name: counts[name] for name in COUNTS},
         templates=tuple(cleaned.templates),
     )
@@ -72,7 +72,7 @@ class Walk:
         sections = [Section(level=1, heading="")]
         for node in mwparserfromhell.parse(text, skip_style_tags=True).nodes:
             if isinstance(node, Heading):
-                heading = " ".join(QUOTES.sub("", self.text(node.title)).split())
+                heading = " ".join(QUOTES.sub("", self.text(node.title)).replace("\x04", " ").split())
                 sections.append(Section(level=max(2, node.level), heading=heading))
             else:
                 sections[-1].parts.append(self.node(node))
