@@ -22,7 +22,7 @@ from marin_assets.documents import SUFFIX, write_rows
 from marin_assets.stages.download.crawl.cdx import CLUSTER, Block, blocks_of, in_ranges, key_ranges, lines_of
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
 from marin_assets.stages.download.crawl.damage import reject, require_some
-from marin_assets.stages.download.crawl.files import is_web, located
+from marin_assets.stages.download.crawl.files import file_at, is_web, located
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.warc.members import Readable, SeekableFile
 from marin_assets.stages.download.warc.record import CrawlError
@@ -120,7 +120,8 @@ def _shards(config: SelectCapturesConfig) -> list[IndexShard]:
     parts: list[tuple[CrawlFile, tuple[Block, ...]]] = []
     if path.endswith(".parquet"):
         base, _, name = path.rpartition("/")
-        parts = [(file, ()) for file in located([name], base or ".", config.max_connections)]
+        files_of = [file_at(path, config.max_connections)] if is_web(path) else located([name], base or ".", 1)
+        parts = [(file, ()) for file in files_of]
     elif not is_web(path) and (tables := [file for file in stored_files(path) if file.name.endswith(".parquet")]):
         parts = [
             (CrawlFile(name=file.name, path=file.path, size_bytes=file.size_bytes, stored=file), ()) for file in tables
