@@ -83,8 +83,8 @@ def read_ar5iv(config: ReadAr5ivConfig) -> dict[str, int | float]:
     require_few_damages(dict(counts), config, damages=DAMAGES, of="members")
     if not counts["pages"]:
         raise CrawlError(
-            f"{config.input_path!r} has no paper that can be read: {counts['members']:,} .html members, "
-            f"{reasons_of(counts)}, {counts['ignored_members']:,} others. Expected members such as "
+            f"{config.input_path!r} has no paper that can be read: {counts['members']:,} .html members "
+            f"({reasons_of(counts)}), {counts['ignored_members']:,} others. Expected members such as "
             "'2105/2105.04404.html'. Correct input_path."
         )
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
