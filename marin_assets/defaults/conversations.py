@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from marin_assets.defaults.data import partitions_of
+from marin_assets.defaults.environment import curated
 from marin_assets.stages.transform.conversations.conversations import ConversationsConfig, conversations
 from marin_assets.stages.transform.conversations.preferences import PreferencesConfig, preferences
 from marin_assets.stages.transform.conversations.threads import ThreadsConfig, join_threads
 from marin_assets.stages.transform.json_lists import JsonListsConfig, rows_of_json_lists
 from marin_assets.step.argument_check import checks_arguments
-from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.expectation import Expectation
 from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, VersionedValue, output_path_of, versioned
 from marin_resources.types.near_names import expected_one_of
@@ -55,7 +56,8 @@ def default_conversations(
         rows = _lines(name, rows)
     adapter = _adapter(adapter if adapter is not None else own or "openai")
     config = ConversationsConfig(rows_path=output_path_of(rows), adapter=adapter, source=versioned(name))
-    return _step("conversations", name, conversations, _with(config, fields), rows, expectations)
+    config = _with(config, fields)
+    return _step(f"conversations/{name}", conversations, config, rows, expectations, "records_unaccounted")
 
 
 @checks_arguments("adapter")
@@ -74,7 +76,8 @@ def default_preferences(
     """
     rows: Step | InputName = _lines(name, dataset) if are_json_lists else dataset
     config = PreferencesConfig(rows_path=output_path_of(rows), adapter=_adapter(adapter), source=versioned(name))
-    return _step("preferences", name, preferences, _with(config, fields), rows, expectations)
+    config = _with(config, fields)
+    return _step(f"preferences/{name}", preferences, config, rows, expectations, "records_unaccounted")
 
 
 @checks_arguments()
@@ -86,16 +89,7 @@ def default_threads(
     `fields` are those of ThreadsConfig, such as languages=("en",). `default_conversations` reads its rows.
     """
     config = _with(ThreadsConfig(rows_path=output_path_of(dataset)), fields)
-    unaccounted = expect("messages_unaccounted", at_least=0, at_most=0)
-    return Step(
-        name=f"rows/{name}",
-        fn=join_threads,
-        config=config,
-        extras=("curate",),
-        resumable=True,
-        expectations=[unaccounted, *expectations],
-        partitions=partitions_of(dataset),
-    )
+    return _step(f"rows/{name}", join_threads, config, dataset, expectations, "messages_unaccounted")
 
 
 def _rows_of(function: str, name: Any, dataset: Any) -> tuple[str, Step | InputName, str | None]:
@@ -117,14 +111,7 @@ def _rows_of(function: str, name: Any, dataset: Any) -> tuple[str, Step | InputN
 
 
 def _lines(name: str, rows: Step | InputName) -> Step:
-    return Step(
-        name=f"rows/{name}",
-        fn=rows_of_json_lists,
-        config=JsonListsConfig(input_path=output_path_of(rows)),
-        extras=("curate",),
-        resumable=True,
-        partitions=partitions_of(rows),
-    )
+    return _step(f"rows/{name}", rows_of_json_lists, JsonListsConfig(input_path=output_path_of(rows)), rows)
 
 
 def _adapter(adapter: Any) -> Any:
@@ -145,20 +132,12 @@ def _with(config: C, fields: Mapping[str, Any]) -> C:
 
 
 def _step(
-    kind: str,
     name: str,
     fn: Callable[[Any], Any],
-    config: ConversationsConfig | PreferencesConfig,
+    config: Any,
     rows: Step | InputName,
-    expectations: Sequence[Expectation],
+    expectations: Sequence[Expectation] = (),
+    unaccounted: str | None = None,
 ) -> Step:
-    unaccounted = expect("records_unaccounted", at_least=0, at_most=0)
-    return Step(
-        name=f"{kind}/{name}",
-        fn=fn,
-        config=config,
-        extras=("curate",),
-        resumable=True,
-        expectations=[unaccounted, *expectations],
-        partitions=partitions_of(rows),
-    )
+    partitions = partitions_of(rows)
+    return curated(name, fn, config, unaccounted=unaccounted, expectations=expectations, partitions=partitions)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from marin_assets.defaults.environment import curated
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
 from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
 from marin_assets.stages.download.stores.access import StoreAccess
@@ -162,13 +163,12 @@ def default_text_files(
     )
     if max_bad_fraction is not None:
         config = dataclasses.replace(config, max_bad_fraction=versioned(max_bad_fraction))
-    return Step(
-        name=f"documents/{name}",
-        fn=ingest_text_files,
-        config=config,
-        extras=("curate",),
-        resumable=True,
-        expectations=[expect("files_unaccounted", at_least=0, at_most=0), *expectations],
+    return curated(
+        f"documents/{name}",
+        ingest_text_files,
+        config,
+        unaccounted="files_unaccounted",
+        expectations=expectations,
         partitions=partitions,
     )
 

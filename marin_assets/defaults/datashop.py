@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from marin_assets.defaults.environment import curated
 from marin_assets.defaults.generation import default_generation
 from marin_assets.inference.engine import Engine
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
@@ -93,40 +94,34 @@ def default_datashop(
         resumable=True,
     )
     expectations = [expect("accuracy_lower95", at_least=agreement_at_least)] if agreement_at_least is not None else []
-    classifier = Step(
-        name=f"classifiers/{name}",
-        fn=train_fasttext,
-        config=TrainFastTextConfig(
+    classifier = curated(
+        f"classifiers/{name}",
+        train_fasttext,
+        TrainFastTextConfig(
             examples={label: output_path_of(labels, label) for label in (POSITIVE, NEGATIVE)},
             validation_fraction=versioned(validation_fraction),
             epochs=versioned(epochs),
             learning_rate=versioned(learning_rate),
         ),
-        extras=("curate",),
-        resumable=True,
         expectations=expectations,
     )
-    scored = Step(
-        name=f"attributes/{name}/datashop",
-        fn=score_quality,
-        config=ScoreQualityConfig(
+    scored = curated(
+        f"attributes/{name}/datashop",
+        score_quality,
+        ScoreQualityConfig(
             documents_path=output_path_of(corpus),
             model_path=output_path_of(classifier),
             label=versioned(POSITIVE),
             at_least=versioned(at_least),
             keep_fraction=versioned(keep_fraction),
         ),
-        extras=("curate",),
-        resumable=True,
     )
-    kept = Step(
-        name=f"datashop/{name}",
-        fn=consolidate,
-        config=ConsolidateConfig(
+    kept = curated(
+        f"datashop/{name}",
+        consolidate,
+        ConsolidateConfig(
             documents_path=output_path_of(corpus),
             attributes=[Applied(name="datashop", path=output_path_of(scored))],
         ),
-        extras=("curate",),
-        resumable=True,
     )
     return Datashop(sample=sampled, answers=answers, labels=labels, classifier=classifier, scored=scored, kept=kept)

@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from marin_assets.step.expectation import Expectation, expect
+from marin_assets.step.partitions.sets import Partitions
+from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError
 from marin_resources.hardware.resources import Resources
+
+
+def curated(
+    name: str,
+    fn: Callable[[Any], Any],
+    config: Any,
+    *,
+    unaccounted: str | None = None,
+    expectations: Sequence[Expectation] = (),
+    partitions: Partitions | None = None,
+) -> Step:
+    """Return a step of documents: with the extra "curate", and continued where it was killed.
+
+    `unaccounted` is a count of its result that must be 0.
+    """
+    zero = () if unaccounted is None else (expect(unaccounted, at_least=0, at_most=0),)
+    return Step(
+        name=name,
+        fn=fn,
+        config=config,
+        extras=("curate",),
+        resumable=True,
+        expectations=(*zero, *expectations),
+        partitions=partitions,
+    )
 
 
 def extras_on(resources: Resources | None, *extras: str) -> tuple[str, ...]:

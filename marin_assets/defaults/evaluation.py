@@ -1,4 +1,5 @@
-"""Create the steps that evaluate a trained model, or a model in training."""
+"""Create the steps that evaluate a trained model, or a model in training, and those that report: an experiment on one
+page, models in one table."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from marin_assets.inference.engine import Engine, require_engine
 from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
+from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
+from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.step.argument_check import checks_arguments
-from marin_assets.step.expectation import Expectation
+from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.marins_sentences import takes_marins_arguments
 from marin_assets.step.partitions.sets import Partitions
 from marin_assets.step.step import Step
@@ -133,6 +136,50 @@ def default_perplexity(
         extras=extras_on(resources, "train"),
         resumable=True,
         expectations=expectations,
+    )
+
+
+@checks_arguments()
+def default_model_comparison(
+    name: str,
+    evaluations: Mapping[str, Step],
+    *,
+    baseline: str | None = None,
+    metrics: Mapping[str, str] | None = None,
+    title: str = "Models by tasks",
+    may_be_worse: bool = True,
+) -> Step:
+    """Return the step "comparisons/<name>": a table of models by tasks, of evaluations by model.
+
+    The models are compared with `baseline`, the first one if None. With may_be_worse=False, a task at which a model is
+    worse than it by more than noise is a failed check.
+    """
+    return Step(
+        name=f"comparisons/{name}",
+        fn=compare_models,
+        config=CompareModelsConfig(
+            models={model: output_path_of(step) for model, step in evaluations.items()},
+            baseline=versioned(baseline),
+            metrics=versioned(dict(metrics or {})),
+            title=versioned(title),
+        ),
+        expectations=() if may_be_worse else [expect("worse", at_most=0)],
+    )
+
+
+@checks_arguments()
+def default_report(name: str, steps: Mapping[str, Step], *, title: str) -> Step:
+    """Return the step "report/<name>": a page about the steps by label, and whether their expectations held."""
+    return Step(
+        name=f"report/{name}",
+        fn=write_report,
+        config=ReportConfig(
+            inputs={label: output_path_of(step) for label, step in steps.items()},
+            title=versioned(title),
+            expectations={label: list(step.expectations) for label, step in steps.items()},
+        ),
+        extras=("evaluate",),
+        expectations=[expect("mismatches", at_most=0)],
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marin_assets.defaults.data import default_tokenizer
+from marin_assets.defaults.environment import curated
 from marin_assets.stages.download.docstring_chats import DocstringChatsConfig, docstring_chats
 from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
 from marin_assets.stages.quality.label_pydoc import NEGATIVE, POSITIVE, LabelPydocConfig, label_pydoc
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.step.argument_check import checks_arguments
-from marin_assets.step.expectation import expect
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
 
@@ -39,21 +39,13 @@ def default_python_text(
     pages = Step(
         name=f"raw/{name}", fn=render_pydoc, config=PydocConfig(max_modules=versioned(max_modules)), resumable=True
     )
-    documents = Step(
-        name=f"documents/{name}",
-        fn=html_to_markdown,
-        config=HtmlToMarkdownConfig(pages_path=output_path_of(pages)),
-        extras=("curate",),
-        resumable=True,
-        expectations=[expect("pages_unaccounted", at_least=0, at_most=0)],
+    documents = curated(
+        f"documents/{name}",
+        html_to_markdown,
+        HtmlToMarkdownConfig(pages_path=output_path_of(pages)),
+        unaccounted="pages_unaccounted",
     )
-    examples = Step(
-        name=f"examples/{name}",
-        fn=label_pydoc,
-        config=LabelPydocConfig(documents_path=output_path_of(documents)),
-        extras=("curate",),
-        resumable=True,
-    )
+    examples = curated(f"examples/{name}", label_pydoc, LabelPydocConfig(documents_path=output_path_of(documents)))
     return PythonText(
         documents=documents,
         prose=output_path_of(examples, POSITIVE),

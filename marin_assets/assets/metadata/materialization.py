@@ -12,16 +12,15 @@ import dagster as dg
 
 from marin_assets.assets.metadata.curves import curves_of
 from marin_assets.assets.metadata.files import links_of, plots_of, report_of
-from marin_assets.assets.metadata.ledger import NAMES as LEDGER
-from marin_assets.assets.metadata.ledger import ledger_of
-from marin_assets.assets.metadata.origins import origins_of
-from marin_assets.assets.metadata.tables import config_table, table, tables_of
-from marin_assets.step.origin import NONE, Origins
+from marin_assets.assets.metadata.tables import MAX_ROWS, config_table, table, tables_of
+from marin_assets.plan.record_facts.origins import total_of_origins
+from marin_assets.step.origin import NONE, Origin, Origins
 from marin_resources.configuration.settings import SettingError
 from marin_resources.drift.drift import Drift, Kind, without_plumbing
 from marin_resources.orchestrator.produce import Produced
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.notes.cost import cost_of
+from marin_resources.storage.output.notes.ledger import ledger_of as ledger_sums
 from marin_resources.storage.paths import is_local
 from marin_resources.storage.transfer.budget import spent
 from marin_resources.storage.usage.cost_estimate import CostEstimate, bill_of, price_list
@@ -30,6 +29,8 @@ from marin_resources.types.output import Match
 from marin_resources.types.record import Record
 from marin_resources.types.versioned_json import ControlFileError
 
+UNKNOWN = "unknown"
+LEDGER = ("goodput", "tries", "slices_waited_s", "startup_s", "kept_s", "lost_s", "device_hours")
 TAKEN = frozenset(
     {
         *("path", "report", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by", "made_in"),
@@ -248,3 +249,60 @@ def costs_of(record: Record) -> dict[str, Any]:
         "cost_unknown": bill.unknown or None,
     }
     return {name: value for name, value in numbers.items() if value is not None}
+
+
+def origins_of(origins: Origins) -> dict[str, Any]:
+    """`licences`, `raw_bytes` and the table `raw_data`; nothing without a data set. A sum that lacks a size is marked
+    by `raw_sizes_unknown`."""
+    if not origins:
+        return {}
+    total = total_of_origins(origins)
+    return {
+        "licences": total.describe_licences(),
+        "raw_bytes": total.bytes,
+        **({"raw_sizes_unknown": total.sizes_unknown} if total.sizes_unknown else {}),
+        "raw_data": table([_row(name, origin) for name, origin in origins.items()]),
+    }
+
+
+def _row(step: str, origin: Origin) -> dict[str, Any]:
+    return {
+        "bytes": UNKNOWN if origin.bytes is None else origin.bytes,
+        "licence": origin.licence or UNKNOWN,
+        "data set": origin.name,
+        "step": step,
+        "homepage": origin.homepage or "",
+    }
+
+
+def ledger_of(record: Record) -> dict[str, Any]:
+    """The ledger of a step on slices: the cost of its tries, and the share of it that was kept. Numbers, which Dagster
+    plots over the materializations, and a table of the last tries; nothing without tries."""
+    tries = record.tries
+    if not tries:
+        return {}
+    sums = record.ledger or ledger_sums(tries)
+    return {
+        **({} if sums["goodput"] is None else {"goodput": sums["goodput"]}),
+        "slices_waited_s": sums["waited_s"],
+        **{name: sums[name] for name in ("startup_s", "kept_s", "lost_s")},
+        **({"device_hours": sums["device_hours"]} if sums.get("device_hours") else {}),
+        "tries": table([_try_row(entry) for entry in tries[-MAX_ROWS:]]),
+    }
+
+
+def _try_row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a try, with "?" if its end is not known: its job was lost with it."""
+    ended = entry.get("ran_s") is not None
+    return {
+        "try": f"{entry.get('attempt', '?')}.{entry.get('number', '?')}",
+        "end": (entry.get("cause") or "returned") if ended else "lost with its job",
+        "waited s": entry.get("waited_s"),
+        "startup s": entry.get("startup_s") if ended else "?",
+        "kept s": entry.get("kept_s") if ended else "?",
+        "lost s": entry.get("lost_s") if ended else "?",
+        "from step": "beginning" if entry.get("resumed_from") is None else str(entry["resumed_from"]),
+        "slices": ", ".join(entry.get("slices") or []) or "none",
+        "hosts": ", ".join(entry.get("hosts") or []),
+        "error": entry.get("error") or "",
+    }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from marin_assets.defaults.data import default_download_listed, downloaded_list
+from marin_assets.defaults.environment import curated
 from marin_assets.stages.transform.ingest import ALL, IngestConfig, ingest
 from marin_assets.stages.transform.path_keys import PathKeys
 from marin_assets.step.argument_check import checks_arguments
@@ -98,10 +99,10 @@ def _documents(split: str, max_files: int | None, base_url: str, expectations: S
             homepage=f"{base}contrib/Nemotron/Nemotron-CC/index.html",
         ),
     )
-    return Step(
-        name=f"documents/{name}",
-        fn=ingest,
-        config=IngestConfig(
+    return curated(
+        f"documents/{name}",
+        ingest,
+        IngestConfig(
             input_path=output_path_of(raw),
             text_column=versioned("text"),
             id_column=versioned(ID),
@@ -110,7 +111,5 @@ def _documents(split: str, max_files: int | None, base_url: str, expectations: S
             bad_rows=versioned("reject"),
             path_keys=PATH_KEYS,
         ),
-        extras=("curate",),
-        resumable=True,
         expectations=expectations,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from marin_assets.defaults.environment import curated
 from marin_assets.defaults.sources.crawl import source_path
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.dedup.decide_near_duplicates import DecideNearDuplicatesConfig, decide_near_duplicates
@@ -89,10 +89,10 @@ def default_crawl(
         )
     outlinks = None if pages is None else _outlinks(name, pages, seen or {}, sample_fraction)
     urls_path, urls = _addresses(outlinks, seeds)
-    fetched = Step(
-        name=f"crawls/{name}",
-        fn=fetch_pages,
-        config=FetchPagesConfig(
+    fetched = curated(
+        f"crawls/{name}",
+        fetch_pages,
+        FetchPagesConfig(
             contact=versioned(contact),
             urls_path=urls_path,
             urls=versioned(urls),
@@ -104,14 +104,12 @@ def default_crawl(
             allowed_networks=tuple(allowed_networks),
             hosts=dict(hosts or {}),
         ),
-        extras=("curate",),
-        resumable=True,
         expectations=[expect("urls_unaccounted", at_least=0, at_most=0), expect("fetched", at_least=1)],
     )
-    raw = _step(
+    raw = curated(
         f"raw/{name}", read_warc, ReadWarcConfig(input_path=output_path_of(fetched, WARC), source=versioned(name))
     )
-    documents = _step(
+    documents = curated(
         f"documents/{name}",
         html_to_markdown,
         # whole pages: the filters and near-duplicates are of pages
@@ -143,7 +141,7 @@ def _outlinks(
         seen={key: source_path(source) for key, source in seen.items()},
         sample_fraction=versioned(sample_fraction),
     )
-    return _step(f"outlinks/{name}", extract_outlinks, config)
+    return curated(f"outlinks/{name}", extract_outlinks, config)
 
 
 def _filtered(
@@ -157,27 +155,27 @@ def _filtered(
 ) -> OwnCrawl:
     """Near-duplicates first: they are most of what the filters would keep, and the filters cost more."""
     path = output_path_of(documents)
-    clusters = _step(
+    clusters = curated(
         f"clusters/{name}",
         find_near_duplicates,
         FindNearDuplicatesConfig(
             documents_path=path, against={key: source_path(source) for key, source in against.items()}
         ),
     )
-    copies = _step(
+    copies = curated(
         f"attributes/{name}/near_duplicates",
         decide_near_duplicates,
         DecideNearDuplicatesConfig(documents_path=path, clusters_path=output_path_of(clusters)),
     )
     unique = _consolidated(f"unique/{name}", documents, "near_duplicates", copies)
-    judged = _step(
+    judged = curated(
         f"attributes/{name}/filters",
         filter_documents,
         FilterDocumentsConfig(documents_path=output_path_of(unique), filters=tuple(filters)),
     )
     kept = _consolidated(f"crawled/{name}", unique, "filters", judged, expect("kept", at_least=1))
     stages = [("pages", raw), ("main_content", documents), ("unique", unique), ("kept", kept)]
-    counted = _step(
+    counted = curated(
         f"yields/{name}",
         crawl_yield,
         CrawlYieldConfig(
@@ -200,18 +198,13 @@ def _filtered(
 
 
 def _consolidated(name: str, documents: Step, attribute: str, decisions: Step, *expectations: Expectation) -> Step:
-    return Step(
-        name=name,
-        fn=consolidate,
-        config=ConsolidateConfig(
+    return curated(
+        name,
+        consolidate,
+        ConsolidateConfig(
             documents_path=output_path_of(documents),
             attributes=[Applied(name=attribute, path=output_path_of(decisions))],
         ),
-        extras=("curate",),
-        resumable=True,
-        expectations=[expect("documents_unaccounted", at_least=0, at_most=0), *expectations],
+        unaccounted="documents_unaccounted",
+        expectations=expectations,
     )
-
-
-def _step(name: str, fn: Any, config: Any) -> Step:
-    return Step(name=name, fn=fn, config=config, extras=("curate",), resumable=True)

@@ -6,6 +6,7 @@ Each raises NotAChat for a row that it cannot read, and names the keys that it d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -27,6 +28,8 @@ from marin_assets.documents.chats.not_a_chat import EMPTY, NotAChat
 Row = Mapping[str, Any]
 Read = TypeVar("Read")
 PART = frozenset({"type", "text"})
+UNREAD_NAMES, UNREAD_CHARACTERS = 20, 60
+"""Keys of rows that a shard counts by name, and the longest name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +155,17 @@ def _answers(value: Any, form: BestAnswer) -> list[Row]:
 def _turns(row: Row, prompt: Any, answer: Any, rules: Rules) -> Messages:
     turns = [{"role": USER, "content": prompt}, {"role": ASSISTANT, "content": answer}]
     return messages_of(turns, system=row.get(rules.system_column), rules=rules)
+
+
+def count_unread(counts: Counter[str], unread: set[str]) -> None:
+    """Count the row by each key that is not read. The data name the keys, so all but the first share one name."""
+    named, names = {name for name in counts if name.startswith("unread_")}, set()
+    for name in sorted(f"unread_{key}" for key in unread):
+        if name not in named and (len(named) >= UNREAD_NAMES or len(name) > UNREAD_CHARACTERS):
+            name = "unread_others"
+        named.add(name)
+        names.add(name)
+    counts.update(names)
 
 
 ADAPTERS = {name: adapter_of(form) for name, form in FORMS.items()}

@@ -66,6 +66,9 @@ def crawl_yield(config: CrawlYieldConfig) -> dict[str, Any]:
     Returns addresses, fetched, each pages_<stage> and, of the fetched pages, share_<stage>; with a tokenizer each
     tokens_<stage>. Raises YieldError for a stage with more pages than the one before.
     """
+    names = [stage.name for stage in config.stages]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise YieldError(f"stages has two with the name {twice!r}, expected one of each. Rename one.")
     outcomes = Counter[str]()
     for file in document_files(config.outcomes_path).shards:
         for _, row in read_rows(file.path):

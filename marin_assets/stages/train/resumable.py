@@ -22,9 +22,8 @@ from marin_assets.stages.train.exports import remove_unfinished_exports
 from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start
 from marin_assets.stages.train.inputs.starting_point import StartingPoint, find_start
 from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
-from marin_assets.stages.train.metrics.curves_plot import plot_curves
 from marin_assets.stages.train.metrics.health import health_of
-from marin_assets.stages.train.metrics.loss_plot import plot_losses
+from marin_assets.stages.train.metrics.loss_plot import plot_curves, plot_losses
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, Row, read_metrics
 from marin_assets.stages.train.metrics.tracker_log import TrackerLog
 from marin_assets.stages.train.metrics.trackers import open_trackers

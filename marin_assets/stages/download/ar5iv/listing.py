@@ -13,7 +13,8 @@ from typing import Any
 from marin_assets.stages.download.ar5iv.papers import SUFFIX, paper_of
 from marin_assets.stages.download.ar5iv.zip_directory import Entry
 from marin_assets.stages.download.ar5iv.zip_member import HEADER, METHODS, Member
-from marin_assets.stages.download.crawl.shards import reject
+from marin_assets.stages.download.crawl.damage import reject
+from marin_assets.stages.download.wiki.versions import repeated_rows
 
 COLUMNS = 5
 """Numbers of a member: offset, packed bytes, bytes, checksum, method."""
@@ -132,8 +133,7 @@ def _leave_out_overlaps(listing: Listing, begins: Any, counts: Counter[str]) -> 
     repeated = np.zeros(len(starts), dtype=bool)
     repeated[1:] = starts[1:] == starts[:-1]
     overlaps = (ends > limits) | repeated
-    for _ in range(int(overlaps.sum())):
-        reject(counts, "overlap")
+    reject(counts, "overlap", int(overlaps.sum()))
     listing.keep(np.flatnonzero(~overlaps))
 
 
@@ -142,12 +142,8 @@ def leave_out_duplicates(listings: Sequence[Listing], counts: Counter[str]) -> N
     import numpy as np
 
     ids = np.concatenate([listing.ids for listing in listings]) if listings else np.zeros((0, 3), dtype=np.int64)
-    order = np.lexsort((-ids[:, 2], ids[:, 1], ids[:, 0]))  # stable: the first of equal rows stays first
-    ordered = ids[order]
-    repeated = np.zeros(len(ids), dtype=bool)
-    repeated[order[1:]] = (ordered[1:, :2] == ordered[:-1, :2]).all(axis=1)
-    for _ in range(int(repeated.sum())):
-        reject(counts, "duplicate")
+    repeated = repeated_rows(ids)
+    reject(counts, "duplicate", int(repeated.sum()))
     start = 0
     for listing in listings:
         end = start + len(listing.ids)

@@ -16,7 +16,6 @@ The directory of an archive is read once. Members that follow one another are re
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,16 +25,14 @@ from marin_assets.stages.download.ar5iv.listing import Listing, Members, leave_o
 from marin_assets.stages.download.ar5iv.papers import paper_of, set_of
 from marin_assets.stages.download.ar5iv.zip_directory import entries_of
 from marin_assets.stages.download.ar5iv.zip_member import DAMAGES, read_member
-from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.crawl.files import crawl_files
+from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
+from marin_assets.stages.download.crawl.crawl_input import FilesInput
+from marin_assets.stages.download.crawl.damage import lose, reasons_of, require_few_damages
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.shards import CountProgress
 from marin_assets.stages.download.warc.record import CrawlError
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
 KINDS = ("html",)
@@ -45,53 +42,24 @@ REASONS = ("no_arxiv_id", "duplicate", "too_large", "empty")
 """Reasons of a whole member: its name is no id of arXiv; another member has the paper in a greater version, or an
 earlier one in the same; it has more than max_page_bytes; it has no text."""
 BYTE_ORDER_MARK = "\ufeff"
-LOGGED_DAMAGES = 20
-"""Damaged members of a shard that the log names."""
-EVERY_S = 5.0
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadAr5ivConfig:
-    input_path: str
-    """An archive, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or on
-    the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
-    base_url: str = ""
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
-    source: str = versioned("")
-    """The `source` of every page."""
+class ReadAr5ivConfig(FilesInput):
     max_page_bytes: int = versioned(20_000_000)
     """Limit of a page's HTML. A larger one is rejected as too_large."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged members. Above it the stage fails."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of HTML of a shard."""
     max_connections: int = 4
     """Limit of the connections of one machine to a server."""
 
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
-
 
 @dataclass(frozen=True, kw_only=True)
-class PapersShard:
+class PapersShard(CrawlFileShard):
     """Members of one archive that follow one another."""
 
-    file: CrawlFile
     members: Members
-    output: str
     source: str
     max_connections: int
-
-    @property
-    def inputs(self) -> tuple[StoredFile, ...]:
-        """The archive in a store. One of the web is compared with its listing by each request."""
-        return () if self.file.stored is None else (self.file.stored,)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.output,)
 
 
 def read_ar5iv(config: ReadAr5ivConfig) -> dict[str, int | float]:
@@ -101,16 +69,8 @@ def read_ar5iv(config: ReadAr5ivConfig) -> dict[str, int | float]:
     any exist. Raises CrawlError for a file that is no zip archive, for archives without a paper, and for too many
     damaged members.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="zip",
-        suffixes=SUFFIXES,
-        expected=".zip",
-    )
+    config.check()
+    files, ignored = config.files(kind="zip", suffixes=SUFFIXES, expected=".zip")
     names = ("members", "pages", "rejected", *(f"rejected_{reason}" for reason in (*DAMAGES, *REASONS)), "bytes",
              "ignored_members")  # fmt: skip
     counts = Counter(dict.fromkeys(names, 0))
@@ -123,14 +83,11 @@ def read_ar5iv(config: ReadAr5ivConfig) -> dict[str, int | float]:
     require_few_damages(dict(counts), config, damages=DAMAGES, of="members")
     if not counts["pages"]:
         raise CrawlError(
-            f"{config.input_path!r} has no paper that can be read: {_reasons(counts)}. Expected members such as "
+            f"{config.input_path!r} has no paper that can be read: {counts['members']:,} .html members "
+            f"({reasons_of(counts)}), {counts['ignored_members']:,} others. Expected members such as "
             "'2105/2105.04404.html'. Correct input_path."
         )
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
-
-
-def _check(config: ReadAr5ivConfig) -> None:
-    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
 
 
 def _listing(file: CrawlFile, config: ReadAr5ivConfig, counts: Counter[str]) -> Listing:
@@ -141,11 +98,6 @@ def _listing(file: CrawlFile, config: ReadAr5ivConfig, counts: Counter[str]) -> 
         listing = listing_of(entries, file_bytes=file.size_bytes, max_page_bytes=config.max_page_bytes, counts=counts)
     log.info("%s: %s members, %s to read", file.name, f"{counts['members'] - before:,}", f"{len(listing.names):,}")
     return listing
-
-
-def _reasons(counts: Counter[str]) -> str:
-    rejected = [f"{n:,} {name.removeprefix('rejected_')}" for name, n in counts.items() if "rejected_" in name and n]
-    return ", ".join([f"{counts['members']:,} .html members", *rejected, f"{counts['ignored_members']:,} others"])
 
 
 def _shards(files: Sequence[CrawlFile], listings: Sequence[Listing], config: ReadAr5ivConfig) -> list[PapersShard]:
@@ -174,7 +126,7 @@ def read_papers(shard: PapersShard) -> Counts:
 
 
 def _pages(shard: PapersShard, counts: Counter[str]) -> Iterator[Document]:
-    began_s = logged_at_s = time.monotonic()
+    progress = CountProgress(shard.output.rpartition("/")[2], "members")
     with opened(shard.file, counts, max_connections=shard.max_connections) as archive:
         for number, member in enumerate(shard.members, 1):
             content = read_member(archive, member)
@@ -184,11 +136,9 @@ def _pages(shard: PapersShard, counts: Counter[str]) -> Iterator[Document]:
                 counts["bytes"] += len(page.text.encode())
                 yield page
             else:
-                _count(counts, page, f"{shard.file.name!r} {member.name!r}")
-            if (now_s := time.monotonic()) - logged_at_s >= EVERY_S:
-                logged_at_s = now_s
-                log.info("%s: %s members, %s members/s", shard.output.rpartition("/")[2], f"{number:,}",
-                         f"{number / (now_s - began_s):,.0f}")  # fmt: skip
+                place = f"{shard.file.name!r} {member.name!r}"
+                lose(counts, page, place, damages=DAMAGES, event="a member is lost")
+            progress.at(number)
 
 
 def _page(content: bytes, member: str, shard: PapersShard) -> Document | tuple[str, str]:
@@ -209,10 +159,3 @@ def _page(content: bytes, member: str, shard: PapersShard) -> Document | tuple[s
         "member": member,
     }
     return Document(id=paper.id, text=text, source=shard.source, metadata=metadata)
-
-
-def _count(counts: Counter[str], rejected: tuple[str, str], place: str) -> None:
-    reason, detail = rejected
-    reject(counts, reason)
-    if reason in DAMAGES and sum(counts[f"rejected_{damage}"] for damage in DAMAGES) <= LOGGED_DAMAGES:
-        log.warning("%s: a member is lost (%s: %s)", place, reason, detail)

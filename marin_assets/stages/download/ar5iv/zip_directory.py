@@ -10,8 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.stages.download.ar5iv.zip_member import read_bytes
-from marin_assets.stages.download.warc.members import Readable
+from marin_assets.stages.download.warc.members import Readable, read_range
 from marin_assets.stages.download.warc.record import CrawlError
 
 END = struct.Struct("<4s4H2LH")
@@ -60,7 +59,7 @@ def entries_of(file: Readable, name: str) -> Iterator[Entry]:
     rest, position, members = b"", directory.start, 0
     while position < directory.end or rest:
         if position < directory.end:
-            rest += read_bytes(file, position, min(BLOCK_BYTES, directory.end - position))
+            rest += read_range(file, position, min(BLOCK_BYTES, directory.end - position))
             position = min(position + BLOCK_BYTES, directory.end)
         done = 0
         for entry, end in _entries(rest, directory, name):
@@ -77,7 +76,7 @@ def entries_of(file: Readable, name: str) -> Iterator[Entry]:
 def find_directory(file: Readable, name: str) -> Directory:
     """Return the place of the directory. Raises CrawlError."""
     tail_start = max(0, file.size_bytes - END.size - MAX_COMMENT_BYTES)
-    tail = read_bytes(file, tail_start, file.size_bytes - tail_start)
+    tail = read_range(file, tail_start, file.size_bytes - tail_start)
     at = tail.rfind(END_MARK)
     while at >= 0 and (len(tail) - at < END.size or at + END.size + END.unpack_from(tail, at)[7] != len(tail)):
         at = tail.rfind(END_MARK, 0, at)
@@ -97,10 +96,10 @@ def find_directory(file: Readable, name: str) -> Directory:
 
 def _zip64(file: Readable, name: str, locator_at: int) -> tuple[int, int, int, int, int, int]:
     at = locator_at - END_64.size
-    stated = LOCATOR_64.unpack(read_bytes(file, locator_at, LOCATOR_64.size))[2]
+    stated = LOCATOR_64.unpack(read_range(file, locator_at, LOCATOR_64.size))[2]
     for start in (stated, at):  # it is elsewhere than stated if bytes precede the archive
         if 0 <= start <= at:
-            fields = END_64.unpack(read_bytes(file, start, END_64.size))
+            fields = END_64.unpack(read_range(file, start, END_64.size))
             if fields[0] == END_64_MARK:
                 return fields[4], fields[5], fields[7], fields[8], fields[9], start
     raise _damaged(name, "it has no Zip64 end of a directory where it must be")

@@ -9,7 +9,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from marin_assets.stages.download.warc.members import Readable
+from marin_assets.stages.download.warc.members import Readable, read_range
 
 HEADER = struct.Struct("<4s5H3L2H")
 """The local header: signature, needed, flags, method, time, date, checksum, two sizes, lengths of name and extra."""
@@ -36,13 +36,13 @@ class Member:
 
 def read_member(file: Readable, member: Member) -> bytes | tuple[str, str]:
     """Return the content of a member; or one of DAMAGES and a detail for the log. Raises the errors of the store."""
-    head = read_bytes(file, member.offset, HEADER.size)
+    head = read_range(file, member.offset, HEADER.size)
     if len(head) < HEADER.size:
         return "cut_member", "its header is cut"
     fields = HEADER.unpack(head)
     if fields[0] != HEADER_MARK:
         return "bad_header", f"no header at byte {member.offset}"
-    name = read_bytes(file, member.offset + HEADER.size, fields[9])
+    name = read_range(file, member.offset + HEADER.size, fields[9])
     if name not in _encodings(member.name):
         return "bad_header", f"the header has the name {name!r:.80}"
     return _content(file, member, member.offset + HEADER.size + fields[9] + fields[10])
@@ -74,11 +74,3 @@ def _content(file: Readable, member: Member, start: int) -> bytes | tuple[str, s
     if zlib.crc32(content) != member.checksum:
         return "bad_checksum", f"{zlib.crc32(content):08x} in place of {member.checksum:08x}"
     return bytes(content)
-
-
-def read_bytes(file: Readable, start: int, size: int) -> bytes:
-    """Return the bytes of a file from `start` on, fewer than `size` where the file ends."""
-    parts = bytearray()
-    while len(parts) < size and (block := file.read_at(start + len(parts), size - len(parts))):
-        parts += block
-    return bytes(parts)

@@ -23,3 +23,20 @@ class CrawlFile:
     """State in a store; None for a file of the web."""
     etag: str = ""
     """The mark of a file of the web, which changes with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlFileShard:
+    """Work on one file."""
+
+    file: CrawlFile
+    output: str
+
+    @property
+    def inputs(self) -> tuple[StoredFile, ...]:
+        """The file in a store. One of the web is compared with its listing by each request."""
+        return () if self.file.stored is None else (self.file.stored,)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.output,)

@@ -18,10 +18,10 @@ from typing import Any
 from urllib.parse import quote
 
 from marin_assets.documents import BadRow, Document, document_files, document_shards, read_rows, write_documents
-from marin_assets.stages.download.crawl.crawl_input import COMMON_CRAWL
+from marin_assets.stages.download.crawl.crawl_input import COMMON_CRAWL, check_bounds
+from marin_assets.stages.download.crawl.damage import reject, require_few_damages
 from marin_assets.stages.download.crawl.files import is_web
 from marin_assets.stages.download.crawl.pages import HTML_TYPES, NOTES, REASONS, page_of
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
 from marin_assets.stages.download.warc.members import gzip_records
 from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Damage
 from marin_assets.step.config_check import check_config

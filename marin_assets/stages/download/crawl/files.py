@@ -28,7 +28,7 @@ def crawl_files(
     path: str,
     base_url: str,
     *,
-    max_files: int | None,
+    max_files: int | None = None,
     max_connections: int,
     kind: str = "WARC",
     suffixes: tuple[str, ...] = SUFFIXES,
@@ -45,7 +45,7 @@ def crawl_files(
         chosen = sample(names, max_files)
         return located(chosen, base_url, max_connections), 0
     if is_web(path):
-        return located([path.rpartition("/")[2]], path.rpartition("/")[0], max_connections), 0
+        return [file_at(path, max_connections)], 0
     stored = stored_files(path)
     by_name = {file.name: file for file in stored if file.name.lower().endswith(suffixes)}
     if not by_name:
@@ -94,6 +94,14 @@ def content_of(path: str, max_connections: int, *, noun: str) -> bytes:
 
     with WebClient(max_connections) as client:
         return client.content(path, MAX_LIST_BYTES)
+
+
+def file_at(url: str, max_connections: int) -> CrawlFile:
+    """The file of an address, which may have escapes and a query. Raises CrawlError and DownloadError."""
+    from marin_assets.stages.download.crawl.web import WebClient
+
+    with WebClient(max_connections) as client:
+        return client.at(url)
 
 
 def located(names: Sequence[str], base: str, max_connections: int) -> list[CrawlFile]:

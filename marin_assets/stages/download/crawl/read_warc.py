@@ -17,23 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, write_documents
-from marin_assets.stages.download.crawl.crawl_input import CrawlInput, check_crawl_input, input_files
+from marin_assets.stages.download.crawl.crawl_input import CrawlInput
+from marin_assets.stages.download.crawl.damage import reject, require_few_damages, require_some
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import HTML_TYPES, NOTES, REASONS, crawl_notes, page_of
-from marin_assets.stages.download.crawl.shards import (
-    CrawlShard,
-    Piece,
-    Progress,
-    check_bounds,
-    crawl_shards,
-    records_of,
-    reject,
-    require_few_damages,
-)
-from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Record
-from marin_assets.step.config_check import check_config
+from marin_assets.stages.download.crawl.shards import CrawlShard, Piece, Progress, crawl_shards, records_of
+from marin_assets.stages.download.warc.record import DAMAGES, Record
 from marin_assets.step.values import versioned
-from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
 KINDS = ("html",)
@@ -48,9 +38,6 @@ class ReadWarcConfig(CrawlInput):
     max_page_bytes: int = versioned(10_000_000)
     """Limit of a page's body, decoded. A larger one is rejected as too_large."""
 
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
-
 
 def read_warc(config: ReadWarcConfig) -> dict[str, int | float]:
     """Read the responses of WARC files as pages.
@@ -59,22 +46,13 @@ def read_warc(config: ReadWarcConfig) -> dict[str, int | float]:
     and with_languages; ignored_files if any exist. Raises CrawlError, and ShardError with file and byte for a damaged
     end of a file.
     """
-    _check(config)
-    files, ignored = input_files(config)
+    config.check()
+    files, ignored = config.files(max_files=config.max_files)
     counts = map_shards(read_shard, crawl_shards(files, config), output_path=config.output_path)
     require_few_damages(counts, config)
-    if not counts["pages"]:
-        reasons = ", ".join(f"{counts[f'rejected_{r}']} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "no record"
-        raise CrawlError(
-            f"No record of {config.input_path!r} is a page ({reasons}), expected responses with HTML. Read WET files "
-            "with read_wet, or correct statuses and content_types."
-        )
+    sentence = "Expected responses with HTML. Read WET files with read_wet, or correct statuses and content_types."
+    require_some(counts, config.input_path, sentence, of="records", kept="pages")
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
-
-
-def _check(config: ReadWarcConfig) -> None:
-    check_crawl_input(config)
-    check_bounds(config, "max_page_bytes")
 
 
 def read_shard(shard: CrawlShard) -> Counts:

@@ -14,21 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, write_documents
-from marin_assets.stages.download.crawl.crawl_input import CrawlInput, check_crawl_input, input_files
+from marin_assets.stages.download.crawl.crawl_input import CrawlInput
+from marin_assets.stages.download.crawl.damage import reject, require_few_damages, require_some
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import id_of
-from marin_assets.stages.download.crawl.shards import (
-    CrawlShard,
-    Progress,
-    crawl_shards,
-    records_of,
-    reject,
-    require_few_damages,
-)
-from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Record
-from marin_assets.step.config_check import check_config
+from marin_assets.stages.download.crawl.shards import CrawlShard, Progress, crawl_shards, records_of
+from marin_assets.stages.download.warc.record import DAMAGES, Record
 from marin_assets.step.values import versioned
-from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
 KINDS = ("text",)
@@ -41,9 +33,6 @@ class ReadWetConfig(CrawlInput):
     languages: tuple[str, ...] = versioned(())
     """Keep texts whose first language is one of these, as the crawl has detected it, such as "spa"; () keeps all."""
 
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, check_crawl_input, name)
-
 
 def read_wet(config: ReadWetConfig) -> dict[str, int | float]:
     """Read the texts of WET files as documents.
@@ -51,16 +40,12 @@ def read_wet(config: ReadWetConfig) -> dict[str, int | float]:
     Returns files, records, documents, rejected, each rejected_<reason>, bytes (of text), and ignored_files if any.
     Raises CrawlError, also if no record is a text, and ShardError with file and byte for a damaged end of a file.
     """
-    check_crawl_input(config)
-    files, ignored = input_files(config)
+    config.check()
+    files, ignored = config.files(max_files=config.max_files)
     counts = map_shards(read_shard, crawl_shards(files, config), output_path=config.output_path)
     require_few_damages(counts, config)
-    if not counts["documents"]:
-        reasons = ", ".join(f"{counts[f'rejected_{r}']} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "no record"
-        raise CrawlError(
-            f"No record of {config.input_path!r} is a text ({reasons}), expected conversions of WET files. Read WARC "
-            "files with read_warc, or correct languages."
-        )
+    sentence = "Expected conversions of WET files. Read WARC files with read_warc, or correct languages."
+    require_some(counts, config.input_path, sentence, of="records", kept="documents")
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored else {})}
 
 

@@ -10,35 +10,34 @@ Each line of the index that is read is selected or rejected for one reason: line
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from marin_assets.documents import SUFFIX, write_rows
 from marin_assets.stages.download.crawl.cdx import CLUSTER, Block, blocks_of, in_ranges, key_ranges, lines_of
-from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.crawl.files import is_web, located
+from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
+from marin_assets.stages.download.crawl.damage import reject, require_some
+from marin_assets.stages.download.crawl.files import file_at, is_web, located
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.row_groups import row_groups
-from marin_assets.stages.download.crawl.shards import reject
-from marin_assets.stages.download.warc.members import Readable
+from marin_assets.stages.download.warc.members import Readable, SeekableFile
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, stored_files
+from marin_resources.storage.files import stored_files
 from marin_resources.storage.paths import join
 
 KINDS = ("jsonl",)
 
 REASONS = ("bad_line", "address", "status", "mime", "language", "sample")
 SHARD_BYTES = 64 * 2**20
+KEY, STATUS = "url_surtkey", "fetch_status"
 COLUMNS = {
     "url": "url",
     "fetch_time": "timestamp",
@@ -79,21 +78,11 @@ class SelectCapturesConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexShard:
+class IndexShard(CrawlFileShard):
     """Blocks of one cdx file, or one file of parquet."""
 
-    file: CrawlFile
     blocks: tuple[Block, ...]
-    output: str
     config: SelectCapturesConfig
-
-    @property
-    def inputs(self) -> tuple[StoredFile, ...]:
-        return () if self.file.stored is None else (self.file.stored,)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.output,)
 
 
 def select_captures(config: SelectCapturesConfig) -> dict[str, int | float]:
@@ -104,12 +93,8 @@ def select_captures(config: SelectCapturesConfig) -> dict[str, int | float]:
     """
     _check(config)
     counts = map_shards(select_shard, _shards(config), output_path=config.output_path)
-    if not counts["selected"]:
-        reasons = ", ".join(f"{counts[f'rejected_{r}']:,} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "none"
-        raise CrawlError(
-            f"None of the {counts['lines']:,} lines of {config.index_path!r} that can match is selected ({reasons}). "
-            "Correct the domains, urls, languages, statuses or mimes."
-        )
+    sentence = "Correct the domains, urls, languages, statuses or mimes."
+    require_some(counts, config.index_path, sentence, of="lines", kept="selected")
     return dict(counts)
 
 
@@ -135,7 +120,8 @@ def _shards(config: SelectCapturesConfig) -> list[IndexShard]:
     parts: list[tuple[CrawlFile, tuple[Block, ...]]] = []
     if path.endswith(".parquet"):
         base, _, name = path.rpartition("/")
-        parts = [(file, ()) for file in located([name], base or ".", config.max_connections)]
+        files_of = [file_at(path, config.max_connections)] if is_web(path) else located([name], base or ".", 1)
+        parts = [(file, ()) for file in files_of]
     elif not is_web(path) and (tables := [file for file in stored_files(path) if file.name.endswith(".parquet")]):
         parts = [
             (CrawlFile(name=file.name, path=file.path, size_bytes=file.size_bytes, stored=file), ()) for file in tables
@@ -245,7 +231,7 @@ def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _table_rows(file: Readable, config: SelectCapturesConfig) -> Iterator[tuple[str, dict[str, Any]] | None]:
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(_Seekable(file))
+    table = pq.ParquetFile(SeekableFile(file))
     missing = sorted(
         set(COLUMNS) - set(table.schema_arrow.names) - {"fetch_time", "content_languages", "content_digest"}
     )
@@ -283,31 +269,37 @@ def _key(url: str) -> str:
     return ",".join(reversed(host.split("."))) + port + ")"
 
 
-class _Seekable(io.RawIOBase):
-    """A file as a library reads it."""
+def row_groups(metadata: Any, ranges: Sequence[tuple[str, str]], statuses: Sequence[int]) -> list[int]:
+    """Return the numbers of the row groups whose least and greatest values do not exclude a match.
 
-    def __init__(self, file: Readable) -> None:
-        self._file, self._position = file, 0
+    Common Crawl's tables are sorted by url_surtkey, so a query for a domain reads few of the row groups of a table.
+    `metadata` is parquet's; `ranges` are those of keys, from the first to below the second, () for all. Values that
+    are None, and a table without a column or its statistics, exclude nothing.
+    """
 
-    def readable(self) -> bool:
+    def has_key(least: str, greatest: str) -> bool:
+        return any(first <= greatest and least < behind for first, behind in ranges)
+
+    def has_status(least: int, greatest: int) -> bool:
+        return any(least <= status <= greatest for status in statuses)
+
+    tests: list[tuple[str, type, Callable[[Any, Any], bool]]] = []
+    tests += [(KEY, str, has_key)] if ranges else []
+    tests += [(STATUS, int, has_status)] if statuses else []
+    return [
+        number
+        for number in range(metadata.num_row_groups)
+        if all(_permits(metadata.row_group(number), *test) for test in tests)
+    ]
+
+
+def _permits(group: Any, name: str, kind: type, test: Callable[[Any, Any], bool]) -> bool:
+    columns = (group.column(index) for index in range(group.num_columns))
+    column = next((column for column in columns if column.path_in_schema == name), None)
+    statistics = None if column is None else column.statistics
+    if statistics is None or not statistics.has_min_max:
         return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._position = offset + (0, self._position, self._file.size_bytes)[whence]
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        rest = self._file.size_bytes - self._position
-        size = rest if size < 0 else min(size, rest)
-        parts = []
-        while size > 0:
-            parts.append(self._file.read_at(self._position, size))
-            self._position += len(parts[-1])
-            size -= len(parts[-1])
-        return b"".join(parts)
+    if kind is int and statistics.null_count != 0:
+        return True  # a missing status is 0
+    least, greatest = statistics.min, statistics.max
+    return not isinstance(least, kind) or not isinstance(greatest, kind) or test(least, greatest)

@@ -9,20 +9,19 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from marin_assets.stages.download.crawl.crawl_file import UNKNOWN_BYTES, CrawlFile
+from marin_assets.stages.download.crawl.damage import lose
 from marin_assets.stages.download.warc.members import Readable, next_member
-from marin_assets.stages.download.warc.record import DAMAGES, CrawlError, Damage, Record
+from marin_assets.stages.download.warc.record import CrawlError, Damage, Record
 from marin_assets.stages.download.warc.streams import is_divisible, records_from
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
-LOGGED_DAMAGES = 20
-"""Damages of a shard that the log names."""
 EVERY_S = 5.0
 log = logging.getLogger(__name__)
 
@@ -132,45 +131,23 @@ def _count_damage(damage: Damage, piece: Piece, config: Any, counts: Counter[str
             f"The file {place} is damaged and has no record after it ({damage.reason}: {damage.detail}). Download it "
             "again, or pass allow_cut_files=True to take the records before it."
         )
-    reject(counts, damage.reason)
-    if sum(counts[f"rejected_{reason}"] for reason in DAMAGES) <= LOGGED_DAMAGES:
-        log.warning("%s: a record is lost (%s: %s)", place, damage.reason, damage.detail)
+    lose(counts, (damage.reason, damage.detail), place)
 
 
-def reject(counts: Counter[str], reason: str) -> None:
-    counts["rejected"] += 1
-    counts[f"rejected_{reason}"] += 1
+class CountProgress:
+    """Logs a line every five seconds within a file: what was read of it, and the rate."""
 
+    def __init__(self, name: str, texts: str) -> None:
+        self._name, self._texts = name, texts
+        self._began_s = self._logged_at_s = time.monotonic()
 
-def check_bounds(config: Any, *counts: str) -> None:
-    """Raise CrawlError unless each field of `counts` is 1 or more, and `max_damaged_fraction` a fraction."""
-    for name in counts:
-        if getattr(config, name) < 1:
-            raise CrawlError(f"{name} is {getattr(config, name)!r}, expected 1 or more. Correct it.")
-    if not 0 <= config.max_damaged_fraction <= 1:
-        raise CrawlError(f"max_damaged_fraction is {config.max_damaged_fraction!r}, expected a fraction from 0 to 1.")
-
-
-def require_few_damages(
-    counts: Mapping[str, int | float],
-    config: Any,
-    *,
-    damages: Sequence[str] = DAMAGES,
-    of: str = "records",
-    noun: str = "",
-) -> None:
-    """Raise CrawlError if the damaged ones are more than `config.max_damaged_fraction` of all, `counts[of]`.
-
-    `damages` are the reasons of damage; `noun` is the word for all of them, by default `of`.
-    """
-    damaged = {reason: counts[f"rejected_{reason}"] for reason in damages if counts[f"rejected_{reason}"]}
-    if sum(damaged.values()) > config.max_damaged_fraction * counts[of]:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in damaged.items())
-        raise CrawlError(
-            f"{sum(damaged.values()):,} of the {counts[of]:,} {noun or of} of {config.input_path!r} are damaged "
-            f"({reasons}), more than max_damaged_fraction {config.max_damaged_fraction:g}. The log names them. "
-            "Download the files again, or raise max_damaged_fraction."
-        )
+    def at(self, count: int) -> None:
+        now_s = time.monotonic()
+        if now_s - self._logged_at_s < EVERY_S:
+            return
+        self._logged_at_s = now_s
+        log.info("%s: %s %s, %s %s/s", self._name, f"{count:,}", self._texts,
+                 f"{count / (now_s - self._began_s):,.0f}", self._texts)  # fmt: skip
 
 
 class Progress:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from marin_assets.stages.download.crawl.crawl_file import UNKNOWN_BYTES, CrawlFile
 from marin_assets.stages.download.warc.record import AbsentError, CrawlError
@@ -101,6 +101,10 @@ class WebClient:
                 self._stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
+
+    def at(self, url: str) -> CrawlFile:
+        """The file of an address, with its size and ETag. Raises CrawlError and DownloadError."""
+        return self._located(unquote(urlsplit(url).path.rpartition("/")[2]), url)
 
     def _located(self, name: str, url: str) -> CrawlFile:
         def locate() -> CrawlFile:

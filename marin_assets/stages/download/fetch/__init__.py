@@ -1,6 +1,6 @@
 """A crawl of one's own: listed pages are fetched politely, as WARC files.
 
-fetch_pages.py   the stage: config, and the crawl from the list to its outputs
+fetch_pages.py   the stage: the crawl from the list to its outputs; config.py: its config
 listing.py       the addresses of the list, once, in the order in which hosts are visited
 crawler.py       threads that fetch: robots, redirects, failures, an outcome for every address
 frontier.py      a queue for each host, and a heap of the times at which hosts may be visited

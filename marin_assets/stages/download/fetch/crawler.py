@@ -12,13 +12,13 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.download.fetch.batches import Batches, Progress
+from marin_assets.stages.download.fetch.config import FetchPagesConfig
 from marin_assets.stages.download.fetch.exchange import Answer, Client, Limits, retry_after_s
-from marin_assets.stages.download.fetch.failure import PASSING, FetchFailure
-from marin_assets.stages.download.fetch.frontier import HOSTS_HELD, Frontier, Host
-from marin_assets.stages.download.fetch.job import Job
+from marin_assets.stages.download.fetch.frontier import HOSTS_HELD, Frontier, Host, Job
+from marin_assets.stages.download.fetch.guard import PASSING, FetchFailure
 from marin_assets.stages.download.fetch.listing import contains
 from marin_assets.stages.download.fetch.robots import MAX_REDIRECTS, ROBOTS_BYTES, Rules, rules_of, rules_of_status
 from marin_assets.stages.download.fetch.warc_records import records_of
@@ -39,40 +39,11 @@ OF_THE_HOST = ("unresolved", "refused_address")
 log = logging.getLogger(__name__)
 
 
-class Politeness(Protocol):
-    """The fields of the stage's config that direct a crawl."""
-
-    @property
-    def agent(self) -> str: ...
-    @property
-    def connections(self) -> int: ...
-    @property
-    def delay_s(self) -> float: ...
-    @property
-    def backoff_s(self) -> float: ...
-    @property
-    def tries(self) -> int: ...
-    @property
-    def max_host_failures(self) -> int: ...
-    @property
-    def max_redirects(self) -> int: ...
-    @property
-    def max_crawl_delay_s(self) -> float: ...
-    @property
-    def robots_hours(self) -> float: ...
-    @property
-    def max_pages(self) -> int | None: ...
-    @property
-    def max_bytes(self) -> int | None: ...
-    @property
-    def max_hours(self) -> float: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Crawl:
     """The parts of a crawl."""
 
-    config: Politeness
+    config: FetchPagesConfig
     client: Client
     limits: Limits
     frontier: Frontier

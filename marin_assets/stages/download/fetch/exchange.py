@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from marin_assets.stages.download.fetch.failure import FetchFailure
-from marin_assets.stages.download.fetch.guard import Guard
+from marin_assets.stages.download.fetch.guard import FetchFailure, Guard
 from marin_assets.stages.download.links.addresses import DEFAULT_PORTS, Url
 from marin_assets.stages.download.warc.http_message import BodyTooLargeError, parse_response
 

@@ -13,11 +13,31 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from marin_assets.stages.download.fetch.job import Job
+from marin_assets.stages.download.links.addresses import Url
 
 WINDOW = 100_000
 """Addresses that wait in queues."""
 HOSTS_HELD = 200_000
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """A page of the list, or a robots.txt, on its way through redirects and tries."""
+
+    key: str
+    """The place in the order of the listing; of a robots.txt its origin."""
+    first: Url
+    """The address of the list, or of the robots.txt."""
+    url: Url
+    """The address that is requested next."""
+    is_robots: bool = False
+    is_over_limit: bool = False
+    """Whether the listing has max_pages_per_host addresses of its host before it."""
+    tries: int = 0
+    visited: list[str] = field(default_factory=list)
+    """Addresses that redirected."""
+    records: list[bytes] = field(default_factory=list)
+    """WARC records of the redirects."""
 
 
 @dataclass(eq=False, slots=True)
@@ -50,6 +70,9 @@ class Frontier:
         """`first_wait_s`: the time until a host that is new here is visited."""
         self._jobs, self._window, self._first_s = jobs, window, time.monotonic() + first_wait_s
         self._hosts: dict[str, Host] = {}
+        self._ended: dict[str, str] = {}
+        """The outcomes of hosts that ended and are forgotten."""
+        self._most_hosts = HOSTS_HELD
         self._heap: list[tuple[float, int, Host]] = []
         self._waiting = self._busy = self._number = 0
         self._is_read, self._is_stopped = False, False
@@ -150,17 +173,19 @@ class Frontier:
     def _host(self, name: str) -> Host:
         host = self._hosts.get(name)
         if host is None:
-            if len(self._hosts) >= HOSTS_HELD:
+            if len(self._hosts) >= self._most_hosts:
                 self._forget()
-            host = self._hosts[name] = Host(name, next_s=self._first_s)
+                self._most_hosts = max(HOSTS_HELD, 2 * len(self._hosts))  # so few hosts are looked at again and again
+            host = self._hosts[name] = Host(name, next_s=self._first_s, ended=self._ended.get(name, ""))
         return host
 
     def _forget(self) -> None:
         """Forget hosts without work that may be visited."""
         now_s = time.monotonic()
         for name, host in list(self._hosts.items()):
-            is_idle = not (host.pages or host.robots or host.is_busy or host.waits_for or host.ended or host.failures)
+            is_idle = not (host.pages or host.robots or host.is_busy or host.waits_for)
             if is_idle and host.next_s <= now_s:
+                self._ended |= {name: host.ended} if host.ended else {}
                 del self._hosts[name]
 
     def _queue(self, host: Host) -> None:

@@ -11,13 +11,25 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from marin_assets.stages.download.fetch.failure import FetchFailure
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str], Sequence[str]]
 TUNNELS = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
 """NAT64: the last four bytes are an address of IPv4."""
+
+PASSING = ("no_dns", "connection", "timed_out", "slow", "cut", "limited", "server_error")
+"""Failures that may pass: they are tried again, and count against the host."""
+LASTING = ("unresolved", "refused_address", "tls", "bad_answer", "too_large", "content_type")
+"""Failures of which another try has the same."""
+
+
+class FetchFailure(Exception):
+    """A request without a usable answer: a reason of PASSING or LASTING, and a phrase with the values."""
+
+    def __init__(self, reason: str, phrase: str, *, wait_s: float | None = None, status: int | None = None) -> None:
+        super().__init__(phrase)
+        self.reason, self.wait_s, self.status = reason, wait_s, status
+        """`wait_s`: what the server states by Retry-After."""
 
 
 @dataclass(frozen=True, kw_only=True)

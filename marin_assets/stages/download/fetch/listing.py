@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from marin_assets.documents import BadRow, document_files, read_rows
 from marin_assets.documents.formats import compression_of
 from marin_assets.documents.jsonl.lines import TooLong, decompressed_chunks, split_lines
-from marin_assets.stages.download.fetch.job import Job
+from marin_assets.stages.download.fetch.frontier import Job
 from marin_assets.stages.download.links import addresses
 from marin_assets.stages.download.links.addresses import Url, canonical_url, domain_of
 from marin_assets.stages.download.links.seen import LinksError, address_of, hash_of

@@ -28,7 +28,8 @@ _STRIPPED = "".join(map(chr, range(33)))
 _BREAKS = re.compile(r"[\t\n\r]")
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)\Z")
 _NUMBER = re.compile(r"(?:\d+|0x[0-9a-f]*)\Z")
-_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
+_ESCAPE = re.compile(r"(?<!%)(?<!%[0-9a-fA-F])%([0-9a-fA-F]{2})")
+"""An escape, not behind a half of one: of "%2%41" would become "%2A"."""
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PLAIN = re.compile(r"[A-Za-z0-9/._~%?&=+,;:@!$()*-]*\Z")
 """A path and a query that need no encoding. w3lib takes 50 µs for an address."""

@@ -21,6 +21,8 @@ from marin_resources.storage.files import read_bytes, write_bytes
 MAX_NUMBER = 99_999_999
 """NLM: a PMID has one to eight digits."""
 VALID, SUPERSEDED, DELETED = 0, 1, 2
+REASONS = ("superseded", "deleted")
+"""Names of SUPERSEDED and DELETED."""
 
 
 @dataclass(kw_only=True)

@@ -15,29 +15,25 @@ An archive is read once, as a stream, by one task: it cannot be entered in the m
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from marin_assets.documents import Document
-from marin_assets.stages.download.crawl.files import crawl_files
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
+from marin_assets.stages.download.crawl.damage import CutError, lose, reject, require_few_damages, require_some
+from marin_assets.stages.download.crawl.shards import CountProgress
 from marin_assets.stages.download.pubmed.articles import DAMAGES, Article, article_of
-from marin_assets.stages.download.pubmed.streams import Progress, whole_file
-from marin_assets.stages.download.pubmed.two_phases import (
-    SourceShard,
+from marin_assets.stages.download.pubmed.sources import (
+    DigestedShard,
+    Text,
     published_order,
-    require_texts,
     source_shards,
-    write_parts,
-    write_valid,
+    write_latest,
+    write_texts,
 )
+from marin_assets.stages.download.pubmed.streams import whole_file
 from marin_assets.stages.download.stores.tar_stream import Stream, tar_members
-from marin_assets.stages.download.wiki.dump_lines import CutError
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
 KINDS = ("xml",)
@@ -46,35 +42,17 @@ PMC = "https://ftp.ncbi.nlm.nih.gov/pub/pmc/"
 SUFFIXES = (".tar.gz", ".tgz", ".tar")
 MEMBERS = (".nxml", ".xml")
 REASONS = ("too_large",)
-LOGGED_DAMAGES = 20
-"""Damaged articles of an archive that the log names."""
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadPmcConfig:
-    input_path: str
-    """An archive, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or on
-    the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadPmcConfig(DumpInput):
     base_url: str = PMC
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
+    """The place below which the paths of a list are."""
     source: str = versioned("")
     """The `source` of every page. "": the subset in the name of its archive, oa_comm, oa_noncomm or oa_other, by the
     licences; "pmc" without one."""
     max_article_bytes: int = versioned(20_000_000)
     """Limit of an article's XML. A larger one is rejected as too_large."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged articles. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the articles of an archive before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of XML of a shard."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 def read_pmc(config: ReadPmcConfig) -> dict[str, int | float]:
@@ -84,45 +62,34 @@ def read_pmc(config: ReadPmcConfig) -> dict[str, int | float]:
     MD5), cut_files, ignored_members; ignored_files if any exist. Raises CrawlError, and ShardError with the archive for
     a cut one and a wrong MD5.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="PMC",
-        suffixes=SUFFIXES,
-        expected=".tar.gz or .tar",
-    )
+    config.check()
+    files, ignored = config.files(kind="PMC", suffixes=SUFFIXES, expected=".tar.gz or .tar")
     shards = source_shards(published_order(files), config)
     counts = Counter(map_shards(read_archive, shards, output_path=config.output_path))
     require_few_damages(counts, config, damages=DAMAGES, of="articles")
-    counts.update(write_valid(shards, config))
-    require_texts(counts, config, texts="articles", expected="articles of JATS in .nxml or .xml")
+    counts.update(write_latest(shards, config.output_path))
+    sentence = "Expected articles of JATS in .nxml or .xml. Correct input_path."
+    require_some(counts, config.input_path, sentence, of="articles", kept="documents")
     ignored -= sum(shard.md5 is not None for shard in shards)
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored > 0 else {})}
 
 
-def _check(config: ReadPmcConfig) -> None:
-    check_bounds(config, "max_article_bytes", "shard_bytes", "max_connections")
-
-
-def read_archive(shard: SourceShard) -> Counts:
+def read_archive(shard: DigestedShard) -> Counts:
     """Read one archive: write its parts, and its numbers at the end. Returns the counts of `read_pmc`, without
     documents."""
     names = ("articles", "rejected", *(f"rejected_{reason}" for reason in (*DAMAGES, *REASONS)))
     counts = Counter(dict.fromkeys((*names, "verified_files", "cut_files", "ignored_members"), 0))
-    write_parts(shard, _articles(shard, counts), ())
+    write_texts(shard, _articles(shard, counts), ())
     return dict(counts)
 
 
-def _articles(shard: SourceShard, counts: Counter[str]) -> Iterator[tuple[int, int, Document | None]]:
+def _articles(shard: DigestedShard, counts: Counter[str]) -> Iterator[Text]:
     config, name = shard.config, shard.file.name
     with whole_file(shard, counts, texts="articles") as chunks:
         stream = Stream(chunks)
         if stream.peek(512)[257:262] != b"ustar":
             raise CutError("it does not begin as a tar archive")
-        progress = Progress(name, "articles")
+        progress = CountProgress(name, "articles")
         for member, size, parts in tar_members(stream, MEMBERS, counts):
             content = b"".join(parts) if size <= config.max_article_bytes else None
             counts["articles"] += 1
@@ -133,12 +100,6 @@ def _articles(shard: SourceShard, counts: Counter[str]) -> Iterator[tuple[int, i
             if isinstance(article, Article):
                 yield article.number, 0, article.page
             else:
-                _count(counts, article, f"{name!r} {member!r:.200}")
+                place = f"{name!r} {member!r:.200}"
+                lose(counts, article, place, damages=DAMAGES, event="an article is lost")
             progress.at(counts["articles"])
-
-
-def _count(counts: Counter[str], rejected: tuple[str, str], place: str) -> None:
-    reason, detail = rejected
-    reject(counts, reason)
-    if sum(counts[f"rejected_{damage}"] for damage in DAMAGES) <= LOGGED_DAMAGES:
-        log.warning("%s: an article is lost (%s: %s)", place, reason, detail)

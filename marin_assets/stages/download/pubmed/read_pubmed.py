@@ -14,16 +14,15 @@ file that is cut, or no XML, fails the stage, unless `allow_cut_files`.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import Document
 from marin_assets.documents.xml.parse import elements
-from marin_assets.stages.download.crawl.files import crawl_files
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
+from marin_assets.stages.download.crawl.damage import lose, reject, require_few_damages, require_some
+from marin_assets.stages.download.crawl.shards import CountProgress
 from marin_assets.stages.download.pubmed.citations import (
     DAMAGES,
     ELEMENTS,
@@ -33,18 +32,16 @@ from marin_assets.stages.download.pubmed.citations import (
     citation_of,
     number_of,
 )
-from marin_assets.stages.download.pubmed.streams import Progress, whole_file
-from marin_assets.stages.download.pubmed.two_phases import (
-    SourceShard,
+from marin_assets.stages.download.pubmed.sources import (
+    DigestedShard,
+    Text,
     published_order,
-    require_texts,
     source_shards,
-    write_parts,
-    write_valid,
+    write_latest,
+    write_texts,
 )
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.stages.download.pubmed.streams import whole_file
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
 
 KINDS = ("markdown",)
@@ -54,34 +51,16 @@ SUFFIXES = (".xml.gz", ".xml")
 MAX_CITATION_BYTES = 16 * 2**20
 """Bytes of XML without the end of a citation. One with 5,000 authors has 5 MB, and 16 MB of empty elements take
 500 MB of memory."""
-LOGGED_DAMAGES = 20
-"""Damaged citations of a file that the log names."""
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadPubmedConfig:
-    input_path: str
-    """A file of PubMed, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket
-    or on the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadPubmedConfig(DumpInput):
     base_url: str = NLM
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
+    """The place below which the paths of a list are."""
     source: str = versioned("pubmed")
     """The `source` of every document."""
     labels: bool = versioned(True)
     """Whether the labels of an abstract's parts, such as METHODS, become headings."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged citations. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the citations of a file before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of text of a shard. A file with less is a shard of its own."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 def read_pubmed(config: ReadPubmedConfig) -> dict[str, int | float]:
@@ -91,44 +70,31 @@ def read_pubmed(config: ReadPubmedConfig) -> dict[str, int | float]:
     delete), verified_files (those with an MD5) and cut_files; ignored_files if any exist. Raises CrawlError, and
     ShardError with the file for a cut one and a wrong MD5.
     """
-    _check(config)
-    files, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="PubMed",
-        suffixes=SUFFIXES,
-        expected=".xml.gz or .xml",
-    )
+    config.check()
+    files, ignored = config.files(kind="PubMed", suffixes=SUFFIXES, expected=".xml.gz or .xml")
     shards = source_shards(published_order(files), config)
     counts = Counter(map_shards(read_file, shards, output_path=config.output_path))
     require_few_damages(counts, config, damages=DAMAGES, of="citations")
-    counts.update(write_valid(shards, config))
-    require_texts(counts, config, texts="citations", expected="citations with abstracts")
+    counts.update(write_latest(shards, config.output_path))
+    sentence = "Expected citations with abstracts. Correct input_path."
+    require_some(counts, config.input_path, sentence, of="citations", kept="documents")
     ignored -= sum(shard.md5 is not None for shard in shards)
     return {"files": len(files), **counts, **({"ignored_files": ignored} if ignored > 0 else {})}
 
 
-def _check(config: ReadPubmedConfig) -> None:
-    check_bounds(config, "shard_bytes", "max_connections")
-
-
-def read_file(shard: SourceShard) -> Counts:
+def read_file(shard: DigestedShard) -> Counts:
     """Read one file: write its parts, and its numbers at the end. Returns the counts of `read_pubmed`, without
     documents."""
     names = ("citations", "rejected", *(f"rejected_{reason}" for reason in (*DAMAGES, *REASONS)))
     counts = Counter(dict.fromkeys((*names, "deletions", "bad_deletions", "verified_files", "cut_files"), 0))
     deleted: list[int] = []
-    write_parts(shard, _citations(shard, counts, deleted), deleted)
+    write_texts(shard, _citations(shard, counts, deleted), deleted)
     return dict(counts)
 
 
-def _citations(
-    shard: SourceShard, counts: Counter[str], deleted: list[int]
-) -> Iterator[tuple[int, int, Document | None]]:
+def _citations(shard: DigestedShard, counts: Counter[str], deleted: list[int]) -> Iterator[Text]:
     with whole_file(shard, counts, texts="citations") as chunks:
-        progress = Progress(shard.file.name, "citations")
+        progress = CountProgress(shard.file.name, "citations")
         for element in elements(chunks, ELEMENTS, root=ROOT, most_bytes=MAX_CITATION_BYTES):
             if element.tag == "DeleteCitation":
                 numbers = [number_of(pmid) for pmid in element.iterfind("PMID")]
@@ -140,7 +106,7 @@ def _citations(
             progress.at(counts["citations"])
 
 
-def _citation(shard: SourceShard, element: Any, counts: Counter[str]) -> Citation | None:
+def _citation(shard: DigestedShard, element: Any, counts: Counter[str]) -> Citation | None:
     """The citation of an element; None if it was rejected and none of its PMID is to be compared with it."""
     counts["citations"] += 1
     if element.tag == "PubmedBookArticle":
@@ -148,9 +114,8 @@ def _citation(shard: SourceShard, element: Any, counts: Counter[str]) -> Citatio
         return None
     citation = citation_of(element, source=shard.config.source, labels=shard.config.labels)
     if not isinstance(citation, Citation):
-        reject(counts, "bad_citation")
-        if counts["rejected_bad_citation"] <= LOGGED_DAMAGES:
-            log.warning("%r: citation %d is lost (bad_citation: %s)", shard.file.name, counts["citations"], citation)
+        event = f"citation {counts['citations']} is lost"
+        lose(counts, ("bad_citation", citation), f"{shard.file.name!r}", damages=DAMAGES, event=event)
         return None
     if citation.document is None:
         reject(counts, "no_abstract")

@@ -8,11 +8,7 @@ NCBI has beside each file of PubMed one with its digest:
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
-import tarfile
-import time
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,21 +17,19 @@ from typing import IO, Any, cast
 from marin_assets.documents.jsonl.lines import decompressed_chunks
 from marin_assets.documents.xml.parse import BadXmlError
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.damage import CutError, count_cut, cut_errors
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.pubmed.two_phases import SourceShard
+from marin_assets.stages.download.pubmed.sources import DigestedShard
 from marin_assets.stages.download.warc.members import RawFile
 from marin_assets.stages.download.warc.record import AbsentError, CrawlError
-from marin_assets.stages.download.wiki.dump_lines import CutError
 from marin_resources.storage.files import StoredFile, read_bytes
 
 DIGEST = re.compile(rb"(?:\A|[\s=])([0-9a-fA-F]{32})(?=\s|\Z)")
 MAX_DIGEST_BYTES = 4096
-EVERY_S = 5.0
-log = logging.getLogger(__name__)
 
 
 @contextmanager
-def whole_file(shard: SourceShard, counts: Counter[str], *, texts: str) -> Iterator[Iterator[bytes]]:
+def whole_file(shard: DigestedShard, counts: Counter[str], *, texts: str) -> Iterator[Iterator[bytes]]:
     """The decompressed chunks of a shard's file, gzip by its first bytes or plain, compared with its MD5 at the end.
 
     The block reads them; what it leaves is read after it. `texts` is the count of what was read, for errors. A damaged
@@ -50,24 +44,14 @@ def whole_file(shard: SourceShard, counts: Counter[str], *, texts: str) -> Itera
             raw = RawFile(readable, 0)
             compression = ".gz" if readable.read_at(0, 2) == b"\x1f\x8b" else ""
             chunks = decompressed_chunks(cast(IO[bytes], _Digested(raw, md5)), compression)
-            try:
+            with cut_errors(raw):
                 if not readable.size_bytes:
                     raise CutError("it is empty")
                 yield chunks
                 for _ in chunks:  # to the checksum of the gzip stream
                     pass
-            except (EOFError, OSError, zlib.error, tarfile.TarError) as error:
-                if raw.error is not None:
-                    raise raw.error from error
-                raise CutError(f"{type(error).__name__}: {error}") from error
     except (CutError, BadXmlError) as error:
-        if not shard.config.allow_cut_files:
-            raise CrawlError(
-                f"The file {name!r} is damaged or cut after {counts[texts]:,} {texts} ({error}). Download it again, or "
-                f"pass allow_cut_files=True to take the {texts} before it."
-            ) from error
-        counts["cut_files"] += 1
-        log.warning("%r is cut after %s %s (%s)", name, f"{counts[texts]:,}", texts, error)
+        count_cut(counts, shard.config, name, error, texts=texts)
         return
     if expected not in (None, md5.hexdigest()):
         raise CrawlError(
@@ -108,19 +92,3 @@ def _expected_md5(file: CrawlFile, stored: StoredFile | None, *, max_connections
     if digest is None:
         raise CrawlError(f"{path!r} has {content[:100]!r}, expected an MD5 of 32 hex digits. Download it again.")
     return digest[1].decode().lower()
-
-
-class Progress:
-    """Logs a line every five seconds within a file."""
-
-    def __init__(self, name: str, texts: str) -> None:
-        self._name, self._texts = name, texts
-        self._began_s = self._logged_at_s = time.monotonic()
-
-    def at(self, count: int) -> None:
-        now_s = time.monotonic()
-        if now_s - self._logged_at_s < EVERY_S:
-            return
-        self._logged_at_s = now_s
-        log.info("%s: %s %s, %s %s/s", self._name, f"{count:,}", self._texts,
-                 f"{count / (now_s - self._began_s):,.0f}", self._texts)  # fmt: skip

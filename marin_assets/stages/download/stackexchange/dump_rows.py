@@ -7,9 +7,6 @@ costs no other. Damage within a compressed stream ends it, as nothing after it c
 
 from __future__ import annotations
 
-import io
-import lzma
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -23,7 +20,8 @@ from marin_assets.documents.jsonl.lines import (
     decompressed_chunks,
     require_expansion,
 )
-from marin_assets.stages.download.warc.members import RawFile, Readable
+from marin_assets.stages.download.crawl.damage import CutError, cut_errors
+from marin_assets.stages.download.warc.members import Readable, SeekableFile
 from marin_assets.stages.download.warc.record import CrawlError
 
 if TYPE_CHECKING:
@@ -38,10 +36,6 @@ NAMED = 8
 SPACE = tuple(b" \t\r\n/>")
 
 
-class CutError(Exception):
-    """The dump ends early, or nothing after this place can be read."""
-
-
 def read_rows(file: Readable, name: str, take: Callable[[bytes | TooLong], None], counts: Counter[str]) -> None:
     """Call `take` with each row of a dump, in order; TOO_LONG in place of one of more than 64 MiB.
 
@@ -50,7 +44,7 @@ def read_rows(file: Readable, name: str, take: Callable[[bytes | TooLong], None]
     """
     raw = SeekableFile(file)
     rows = Rows(name, take)
-    try:
+    with cut_errors(raw):
         if file.read_at(0, len(MAGIC_7Z)) == MAGIC_7Z:
             _read_archive(raw, name, file.size_bytes, rows, counts)
         elif not file.size_bytes or name.lower().endswith(".7z"):
@@ -62,35 +56,6 @@ def read_rows(file: Readable, name: str, take: Callable[[bytes | TooLong], None]
                 require_expansion(name, read, raw.tell())
                 rows.feed(chunk)
         rows.close()
-    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        if raw.error is not None:
-            raise raw.error from error
-        raise CutError(f"{type(error).__name__}: {error}") from error
-
-
-class SeekableFile(RawFile):
-    """The file, for libraries that jump in it and expect as many bytes as they request."""
-
-    def __init__(self, file: Readable) -> None:
-        super().__init__(file, 0)
-        self._size = file.size_bytes
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        rest_bytes = max(0, self._size - self._position)
-        rest_bytes = rest_bytes if size < 0 else min(size, rest_bytes)
-        parts = []
-        while rest_bytes > 0 and (part := super().read(min(rest_bytes, CHUNK_BYTES))):
-            parts.append(part)
-            rest_bytes -= len(part)
-        return b"".join(parts)
 
 
 def _read_archive(raw: SeekableFile, name: str, size_bytes: int, rows: Rows, counts: Counter[str]) -> None:

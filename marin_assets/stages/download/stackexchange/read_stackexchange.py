@@ -16,32 +16,36 @@ of the output, sorted by thread, and tasks join ranges of threads. Memory is bou
 
 from __future__ import annotations
 
-import logging
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.documents.jsonl.lines import TooLong
-from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.crawl.files import crawl_files
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
+from marin_assets.stages.download.crawl.damage import (
+    CutError,
+    count_cut,
+    lose,
+    reject,
+    require_few_damages,
+    require_some,
+)
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import check_bounds, reject, require_few_damages
-from marin_assets.stages.download.stackexchange.dump_rows import CutError, read_rows
+from marin_assets.stages.download.crawl.shards import CountProgress
+from marin_assets.stages.download.crawl.two_phases import SourceShard, remove_hidden, remove_if_exists
+from marin_assets.stages.download.stackexchange.dump_rows import read_rows
 from marin_assets.stages.download.stackexchange.posts import DAMAGES, Post, post_of
 from marin_assets.stages.download.stackexchange.runs import RunWriter, ranges, read_frames, read_range
 from marin_assets.stages.download.stackexchange.sites import SUFFIXES, check_site, in_order, is_of_posts
-from marin_assets.stages.download.stackexchange.threads import ORDERS, REASONS, ThreadRules, counter_of, pages_of
+from marin_assets.stages.download.stackexchange.threads import ORDERS, REASONS, ThreadRules, pages_of
 from marin_assets.stages.download.warc.record import CrawlError
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.file_shards import FolderState, folder_state
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, remove, remove_folder, stored_file
+from marin_resources.storage.files import StoredFile, stored_file
 from marin_resources.storage.paths import join
 from marin_resources.types.near_names import expected_one_of
 
@@ -52,22 +56,12 @@ HIDDEN = ".marin/stackexchange"
 OF_ROWS = ("other_type", "empty", "too_large", "low_score", "low_answer_score")
 """Reasons of a post alone: another type than question and answer; no text; more than max_post_bytes of it; a score
 below min_question_score, or below min_answer_score."""
-LOGGED_DAMAGES = 20
-"""Damaged rows of a file that the log names."""
-EVERY_S = 5.0
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadStackexchangeConfig:
-    input_path: str
-    """A dump, a folder of them, or a list of paths that ends with .paths or .paths.gz; on a disk, in a bucket or on the
-    web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadStackexchangeConfig(DumpInput):
     base_url: str = ARCHIVE
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
-    source: str = versioned("")
-    """The `source` of every page."""
+    """The place below which the paths of a list are."""
     site: str = versioned("")
     """The host of the site of all files, such as "dba.stackexchange.com"; "": by the names of the files."""
     min_question_score: int | None = versioned(10)
@@ -85,36 +79,27 @@ class ReadStackexchangeConfig:
     """Limit of a post's HTML. A larger one is rejected as too_large. The sites allow 30,000 characters of Markdown."""
     max_page_bytes: int = versioned(20_000_000)
     """Limit of a thread's HTML. A larger one is rejected as thread_too_large."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged rows. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the posts of a file before its damaged end."""
-    shard_bytes: int = versioned(256 * 2**20)
-    """Bytes of the posts that are joined into a shard."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server."""
 
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
+    def check(self) -> None:
+        """Raise CrawlError for values that cannot be used."""
+        super().check()
+        check_site(self.site)
+        if self.order not in ORDERS:
+            raise CrawlError(f"order is {self.order!r}, {expected_one_of(self.order, ORDERS)}")
+        if self.min_answers < 0:
+            raise CrawlError(f"min_answers is {self.min_answers!r}, expected 0 or more. Correct it.")
+        if self.max_answers is not None and self.max_answers < max(1, self.min_answers):
+            raise CrawlError(
+                f"max_answers is {self.max_answers!r}, expected at least 1 and min_answers ({self.min_answers!r}), or "
+                "None. Correct it."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DumpShard:
+class DumpShard(SourceShard):
     """One file, whose posts become runs in a folder, and their index a file."""
 
-    file: CrawlFile
     site: str
-    folder: str
-    output: str
-    config: ReadStackexchangeConfig
-
-    @property
-    def inputs(self) -> tuple[StoredFile, ...]:
-        return () if self.file.stored is None else (self.file.stored,)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.output,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,16 +131,8 @@ def read_stackexchange(config: ReadStackexchangeConfig) -> dict[str, int | float
     ignored_members; ignored_files if any exist. Raises CrawlError, also if no post is kept, and ShardError with the
     file for a cut one.
     """
-    _check(config)
-    listed, ignored = crawl_files(
-        config.input_path,
-        config.base_url,
-        max_files=None,
-        max_connections=config.max_connections,
-        kind="Stack Exchange",
-        suffixes=SUFFIXES,
-        expected=".7z or Posts.xml",
-    )
+    config.check()
+    listed, ignored = config.files(kind="Stack Exchange", suffixes=SUFFIXES, expected=".7z or Posts.xml")
     files = in_order([file for file in listed if is_of_posts(file)], config.site)
     ignored += len(listed) - len(files)
     if not files:
@@ -174,39 +151,11 @@ def read_stackexchange(config: ReadStackexchangeConfig) -> dict[str, int | float
     require_few_damages(counts, config, damages=DAMAGES, of="posts", noun="rows")
     shards = _range_shards(dumps, config)
     counts.update(map_shards(join_threads, shards, output_path=config.output_path))
-    _require_pages(counts, config)
-    for dump in dumps:
-        remove(dump.output)  # first, so a stage that is killed here reads again and does not miss runs
-    with suppress(FileNotFoundError):
-        remove_folder(hidden)  # in a bucket it does not exist without posts
+    sentence = "Lower min_question_score, or correct input_path."
+    require_some(counts, config.input_path, sentence, of="posts", kept="pages")
+    remove_hidden(dumps)
     sites = len({dump.site for dump in dumps})
     return {"files": len(files), "sites": sites, **counts, **({"ignored_files": ignored} if ignored else {})}
-
-
-def _check(config: ReadStackexchangeConfig) -> None:
-    check_bounds(config, "max_post_bytes", "max_page_bytes", "shard_bytes", "max_connections")
-    check_site(config.site)
-    if config.order not in ORDERS:
-        raise CrawlError(f"order is {config.order!r}, {expected_one_of(config.order, ORDERS)}")
-    if config.min_answers < 0:
-        raise CrawlError(f"min_answers is {config.min_answers!r}, expected 0 or more. Correct it.")
-    if config.max_answers is not None and config.max_answers < max(1, config.min_answers):
-        raise CrawlError(
-            f"max_answers is {config.max_answers!r}, expected at least 1 and min_answers ({config.min_answers!r}), or "
-            "None. Correct it."
-        )
-
-
-def _require_pages(counts: Counter[str], config: ReadStackexchangeConfig) -> None:
-    if counts["pages"]:
-        return
-    reasons = ", ".join(
-        f"{n:,} {k.removeprefix('rejected_')}" for k, n in counts.items() if k.startswith("rejected_") and n
-    )
-    raise CrawlError(
-        f"None of the {counts['posts']:,} posts of {config.input_path!r} is kept ({reasons or 'no rows'}). Lower "
-        "min_question_score, or correct input_path."
-    )
 
 
 def read_dump(shard: DumpShard) -> Counts:
@@ -214,20 +163,13 @@ def read_dump(shard: DumpShard) -> Counts:
     those of pages."""
     names = ("posts", "rejected", *(f"rejected_{r}" for r in (*DAMAGES, *OF_ROWS)), "cut_files", "ignored_members")
     counts = Counter(dict.fromkeys(names, 0))
-    with suppress(FileNotFoundError):
-        remove_folder(shard.folder)  # of a worker that was lost
+    remove_if_exists(shard.folder)  # of a worker that was lost
     reader = _DumpReader(shard, counts)
     with opened(shard.file, counts, max_connections=shard.config.max_connections) as file:
         try:
             read_rows(file, shard.file.name, reader.take, counts)
         except CutError as error:
-            if not shard.config.allow_cut_files:
-                raise CrawlError(
-                    f"The file {shard.file.name!r} is damaged or cut after {counts['posts']:,} posts ({error}). "
-                    "Download it again, or pass allow_cut_files=True to take the posts before it."
-                ) from error
-            counts["cut_files"] += 1
-            log.warning("%r is cut after %s posts (%s)", shard.file.name, f"{counts['posts']:,}", error)
+            count_cut(counts, shard.config, shard.file.name, error, texts="posts")
     reader.runs.flush()
     reader.runs.frames.write(shard.output)
     return dict(counts)
@@ -239,29 +181,22 @@ class _DumpReader:
     def __init__(self, shard: DumpShard, counts: Counter[str]) -> None:
         self._name, self._config, self._counts = shard.file.name, shard.config, counts
         self.runs = RunWriter(shard.folder)
-        self._began_s = self._logged_at_s = time.monotonic()
+        self._progress = CountProgress(shard.file.name, "posts")
 
     def take(self, row: bytes | TooLong) -> None:
         counts = self._counts
         counts["posts"] += 1
         post = post_of(row)
         if not isinstance(post, Post):
-            self._count_row(*post)
+            place = f"{self._name!r} row {counts['posts']}"
+            lose(counts, post, place, damages=DAMAGES, event="a post is lost")
         elif reason := _reason_of(post, self._config):
             reject(counts, reason)
             if not post.is_answer:
                 self.runs.add(replace(post, body="", title="", tags=(), rejected=True))
         else:
             self.runs.add(post)
-        if (now_s := time.monotonic()) - self._logged_at_s >= EVERY_S:
-            self._logged_at_s = now_s
-            log.info("%s: %s posts, %s posts/s", self._name, f"{counts['posts']:,}",
-                     f"{counts['posts'] / (now_s - self._began_s):,.0f}")  # fmt: skip
-
-    def _count_row(self, reason: str, detail: str) -> None:
-        reject(self._counts, reason)
-        if reason in DAMAGES and sum(self._counts[f"rejected_{damage}"] for damage in DAMAGES) <= LOGGED_DAMAGES:
-            log.warning("%r row %d: a post is lost (%s: %s)", self._name, self._counts["posts"], reason, detail)
+        self._progress.at(counts["posts"])
 
 
 def _reason_of(post: Post, config: ReadStackexchangeConfig) -> str:
@@ -316,7 +251,7 @@ def join_threads(shard: RangeShard) -> Counts:
     )
     frames = [read_frames(index.path) for index in shard.indexes]
     posts = read_range([run.path for run in shard.runs], frames, shard.first, shard.end)
-    pages = pages_of(posts, rules, counter_of(counts))
+    pages = pages_of(posts, rules, partial(reject, counts))
     write_documents(shard.output, _counted(pages, counts), replace=False)
     return dict(counts)
 

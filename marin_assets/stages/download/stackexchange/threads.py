@@ -14,7 +14,6 @@ metadata["question"] and metadata["answers"] have the ids of the posts in this o
 from __future__ import annotations
 
 import html
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -145,13 +144,3 @@ def _document(question: Post, answers: list[Post], rules: ThreadRules) -> Docume
 def _author(post: Post, site: str) -> str:
     """The address of the user, or the name of one whose account is gone."""
     return f"https://{site}/users/{post.author}" if post.author.lstrip("-").isdecimal() else post.author
-
-
-def counter_of(counts: Counter[str]) -> Callable[[str, int], None]:
-    """Return the function that counts rejected posts."""
-
-    def reject(reason: str, posts: int) -> None:
-        counts["rejected"] += posts
-        counts[f"rejected_{reason}"] += posts
-
-    return reject

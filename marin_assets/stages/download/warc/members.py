@@ -64,12 +64,12 @@ def gzip_records(file: Readable, start: int) -> Iterator[Record | Damage]:
 def next_member(file: Readable, start: int) -> int | None:
     """The offset of the first gzip member at `start` or after it that begins with a record; None if none does."""
     while start < file.size_bytes:
-        window = _read(file, start, WINDOW_BYTES)
+        window = read_range(file, start, WINDOW_BYTES)
         at = window.find(MAGIC)
         while at >= 0:
             probed = window[at : at + PROBED_BYTES]
             if len(probed) < PROBED_BYTES:
-                probed = _read(file, start + at, PROBED_BYTES)
+                probed = read_range(file, start + at, PROBED_BYTES)
             if _begins_with_record(probed):
                 return start + at
             at = window.find(MAGIC, at + 1)
@@ -86,7 +86,7 @@ def _begins_with_record(data: bytes) -> bool:
         return False
 
 
-def _read(file: Readable, offset: int, size: int) -> bytes:
+def read_range(file: Readable, offset: int, size: int) -> bytes:
     """`size` bytes, fewer at the end of the file alone."""
     parts = []
     while size > 0 and (block := file.read_at(offset, size)):
@@ -186,6 +186,31 @@ class RawFile(io.RawIOBase):
         """The number in the four bytes before offset `end` of the file; None if they were not read just now."""
         at = end - (self._start + self._position - len(self._before) - len(self._tail))
         return int.from_bytes(self._tail[at - 4 : at], "little") if at >= 4 else None
+
+
+class SeekableFile(RawFile):
+    """The file, for libraries that jump in it and expect as many bytes as they request."""
+
+    def __init__(self, file: Readable) -> None:
+        super().__init__(file, 0)
+        self._size = file.size_bytes
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        rest_bytes = max(0, self._size - self._position)
+        rest_bytes = rest_bytes if size < 0 else min(size, rest_bytes)
+        parts = []
+        while rest_bytes > 0 and (part := super().read(min(rest_bytes, WINDOW_BYTES))):
+            parts.append(part)
+            rest_bytes -= len(part)
+        return b"".join(parts)
 
 
 def _exact(file: Readable, offset: int) -> Generator[Record | Damage, None, int | None]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
+import random
+import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from marin_assets.stages.download.web import answers
-from marin_assets.stages.download.web.connections import acquire_connection
-from marin_assets.stages.download.web.faults import Fault
+from marin_assets.stages.download.web.faults import DownloadError, Fault, wait
 from marin_assets.stages.download.web.pace import Pace
 from marin_assets.stages.download.web.tally import Tally
 from marin_resources.host.http_request import origin_of
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 CONTENT = (200, 206)
 """Answers with content."""
+LONGEST_TURN_S = 0.1
 
 
 class Client:
@@ -98,3 +103,28 @@ def _session(max_connections: int) -> requests.Session:
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=max_connections))
     return session
+
+
+def acquire_connection(origin: str, most: int, stop: threading.Event) -> IO[bytes]:
+    """Wait until fewer than `most` connections to an origin are held. Return the lock, which `close` releases.
+
+    The limit is of this machine, for all its processes: a server counts connections by address. A connection holds a
+    lock of a file in the temporary folder. The lock of a process that was killed is free at once.
+    Raises DownloadError if `stop` is set, or the folder belongs to another user.
+    """
+    folder = os.path.join(tempfile.gettempdir(), f"marin-connections-{os.getuid()}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.lstat(folder).st_uid != os.getuid():
+        raise DownloadError(
+            f"The folder {folder!r} belongs to another user. Remove it, or set TMPDIR to another folder."
+        )
+    name = hashlib.sha256(origin.encode()).hexdigest()[:16]
+    while True:
+        for number in range(most):
+            lock = open(os.path.join(folder, f"{name}-{number}"), "ab")  # noqa: SIM115
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            except BlockingIOError:
+                lock.close()
+        wait(stop, random.uniform(0.1, 1.0) * LONGEST_TURN_S)

@@ -6,22 +6,17 @@ after it can be read: the dump is cut there.
 
 from __future__ import annotations
 
-import tarfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import IO, cast
 
 from marin_assets.documents.jsonl.lines import CHUNK_BYTES, TooLong, decompressed_chunks, split_lines
+from marin_assets.stages.download.crawl.damage import CutError, cut_errors
 from marin_assets.stages.download.stores.tar_stream import Stream, tar_members
 from marin_assets.stages.download.warc.members import RawFile, Readable
 
 MEMBERS = (".ndjson", ".json", ".jsonl")
 ARCHIVES = (".tar", ".tar.gz", ".tgz")
-
-
-class CutError(Exception):
-    """The dump ends early, or nothing after this place can be read."""
 
 
 def dump_lines(file: Readable, name: str, counts: Counter[str]) -> Iterator[tuple[str, int, bytes | TooLong]]:
@@ -33,7 +28,7 @@ def dump_lines(file: Readable, name: str, counts: Counter[str]) -> Iterator[tupl
     raw = RawFile(file, 0)
     compression = ".gz" if file.read_at(0, 2) == b"\x1f\x8b" else ""
     stream = Stream(decompressed_chunks(cast(IO[bytes], raw), compression))
-    try:
+    with cut_errors(raw):
         if stream.peek(512)[257:262] == b"ustar":
             yield from _members(stream, counts)
         elif not file.size_bytes or name.lower().endswith(ARCHIVES):
@@ -43,10 +38,6 @@ def dump_lines(file: Readable, name: str, counts: Counter[str]) -> Iterator[tupl
                 yield "", number, line
         while stream.read(CHUNK_BYTES):  # to the checksum of the gzip stream
             pass
-    except (EOFError, OSError, zlib.error, tarfile.TarError) as error:
-        if raw.error is not None:
-            raise raw.error from error
-        raise CutError(f"{type(error).__name__}: {error}") from error
 
 
 def _members(stream: Stream, counts: Counter[str]) -> Iterator[tuple[str, int, bytes | TooLong]]:

@@ -15,22 +15,22 @@ A large file is divided: a plain one anywhere, bzip2 at its streams. A file of o
 
 from __future__ import annotations
 
-import logging
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.crawl_input import DumpInput
+from marin_assets.stages.download.crawl.damage import CutError, count_cut, lose, require_few_damages, require_some
 from marin_assets.stages.download.crawl.opened import opened
-from marin_assets.stages.download.crawl.shards import Piece, check_bounds, divided, reject, require_few_damages
+from marin_assets.stages.download.crawl.shards import CountProgress, Piece, divided
+from marin_assets.stages.download.crawl.two_phases import remove_if_exists
 from marin_assets.stages.download.warc.members import Readable
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.stages.download.wiki.articles import Article
 from marin_assets.stages.download.wiki.read_wiki_html import WIKIMEDIA
-from marin_assets.stages.download.wiki.versions import Versions, read_versions, superseded_rows
+from marin_assets.stages.download.wiki.versions import Versions, read_versions, superseded
 from marin_assets.stages.download.wiki.xml_files import (
     DumpFiles,
     FileFacts,
@@ -43,49 +43,28 @@ from marin_assets.stages.download.wiki.xml_head import Head, read_head
 from marin_assets.stages.download.wiki.xml_pages import DAMAGES, REASONS, article_of_page
 from marin_assets.stages.download.wiki.xml_pieces import Cut, LostPages, PageXml, Splitter, verified
 from marin_assets.stages.download.wiki.xml_streams import Text, as_utf8, has_streams, is_bz2, parts_from
-from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import versioned
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
-from marin_resources.storage.files import StoredFile, read_json, remove_folder
+from marin_resources.storage.files import StoredFile, read_json
 from marin_resources.storage.paths import join
 
 KINDS = ("text",)
 
 HIDDEN = ".marin/wiki"
-LOGGED_DAMAGES = 20
-"""Damages of a shard that the log names."""
-EVERY_S = 5.0
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadWikiXmlConfig:
-    input_path: str
-    """A dump in XML, a folder of its parts, or a list of paths that ends with .paths or .paths.gz; on a disk, in a
-    bucket or on the web. Wrap it in versioned(), unless it is the output of a step."""
-    output_path: str = THIS_OUTPUT_PATH
+class ReadWikiXmlConfig(DumpInput):
     base_url: str = WIKIMEDIA
-    """The place below which the paths of a list are: a URL, a bucket or a folder."""
+    """The place below which the paths of a list are."""
     checksums_path: str | None = None
     """A file of SHA-1s to compare the files with, as Wikimedia's sha1sums.txt; None: one that is among the files."""
-    source: str = versioned("")
-    """The `source` of every document."""
     namespaces: tuple[int, ...] = versioned((0,))
     """Numbers of namespaces to keep, 0 for articles; () keeps all."""
     max_page_bytes: int = versioned(20_000_000)
     """Limit of a page's XML. A larger one is rejected as too_large. MediaWiki's own limit of a text is 2 MiB."""
-    max_damaged_fraction: float = versioned(0.001)
-    """Largest share of damaged pages. Above it the stage fails."""
-    allow_cut_files: bool = versioned(False)
-    """Take the pages of a file before its damaged end."""
     shard_bytes: int = versioned(256 * 2**20)
     """Stored bytes of a shard. A larger file is divided."""
-    max_connections: int = 2
-    """Limit of the connections of one machine to a server. Wikimedia refuses more than about 3."""
-
-    def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, _check, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +94,7 @@ def read_wiki_xml(config: ReadWikiXmlConfig) -> dict[str, int | float]:
     verified_files, indexed_pages and ignored_files. Raises CrawlError, also for a page that occurs twice and if no page
     is kept, and ShardError with the file for a cut one.
     """
-    _check(config)
+    config.check()
     files = dump_files(config.input_path, config.base_url, config.checksums_path, config.max_connections)
     counts = _verify(files, config)
     shards, indexed = _shards(files, config)
@@ -123,19 +102,10 @@ def read_wiki_xml(config: ReadWikiXmlConfig) -> dict[str, int | float]:
     counts.update(map_shards(read_shard, shards, output_path=config.output_path))
     require_few_damages(counts, config, damages=DAMAGES, of="articles", noun="pages")
     _require_one_of_each(shards, config)
-    if not counts["pages"]:
-        reasons = ", ".join(f"{counts[f'rejected_{r}']:,} {r}" for r in REASONS if counts[f"rejected_{r}"]) or "none"
-        raise CrawlError(
-            f"None of the {counts['articles']:,} pages of {config.input_path!r} is kept ({reasons}), expected articles "
-            "of wikitext. Correct the path or the namespaces."
-        )
-    with suppress(FileNotFoundError):
-        remove_folder(join(config.output_path, HIDDEN))
+    sentence = "Expected articles of wikitext. Correct the path or the namespaces."
+    require_some(counts, config.input_path, sentence, of="articles", kept="pages")
+    remove_if_exists(join(config.output_path, HIDDEN))
     return {"files": len(files.dumps), **counts, "ignored_files": files.ignored}
-
-
-def _check(config: ReadWikiXmlConfig) -> None:
-    check_bounds(config, "max_page_bytes", "shard_bytes", "max_connections")
 
 
 def _facts(files: list[CrawlFile], kind: str, config: ReadWikiXmlConfig) -> list[FileFacts]:
@@ -212,7 +182,7 @@ def _articles(
     piece: Piece, indexed: tuple[tuple[int, int], ...], config: ReadWikiXmlConfig, counts: Counter[str]
 ) -> Iterator[Article]:
     name = piece.file.name
-    began_s = logged_at_s = time.monotonic()
+    progress = CountProgress(name, "articles")
     with opened(piece.file, counts, max_connections=config.max_connections) as file:
         head = _head(file, name)
         parts = parts_from(file, piece.start)
@@ -224,7 +194,7 @@ def _articles(
         )
         for item in verified(splitter.pages(parts if head.encoding == "utf-8" else as_utf8(parts, head.encoding))):
             if isinstance(item, Cut):
-                _cut(item, name, config, counts)
+                count_cut(counts, config, name, CutError(item.detail), texts="articles")
             elif isinstance(item, LostPages):
                 _lose(item, name, indexed, counts)
             else:
@@ -233,12 +203,9 @@ def _articles(
                 if isinstance(article, Article):
                     yield article
                 else:
-                    reject(counts, article[0])
-                    _log(counts, article, f"{name!r} at byte {item.offset}")
-            if (now_s := time.monotonic()) - logged_at_s >= EVERY_S:
-                logged_at_s = now_s
-                log.info("%s: %s pages of the dump, %s a second", name, f"{counts['articles']:,}",
-                         f"{counts['articles'] / (now_s - began_s):,.0f}")  # fmt: skip
+                    place = f"{name!r} at byte {item.offset}"
+                    lose(counts, article, place, damages=DAMAGES, event="1 pages are lost")
+            progress.at(counts["articles"])
 
 
 def _article(page: PageXml, head: Head, config: ReadWikiXmlConfig) -> Article | tuple[str, str]:
@@ -247,35 +214,18 @@ def _article(page: PageXml, head: Head, config: ReadWikiXmlConfig) -> Article | 
     return article_of_page(page.xml, head, source=config.source, namespaces=tuple(config.namespaces))
 
 
-def _cut(cut: Cut, name: str, config: ReadWikiXmlConfig, counts: Counter[str]) -> None:
-    if not config.allow_cut_files:
-        raise CrawlError(
-            f"The file {name!r} is damaged or cut ({cut.detail}). Download it again, or pass allow_cut_files=True to "
-            "take the pages before it."
-        )
-    counts["cut_files"] += 1
-    log.warning("%r is cut (%s)", name, cut.detail)
-
-
 def _lose(lost: LostPages, name: str, indexed: tuple[tuple[int, int], ...], counts: Counter[str]) -> None:
     behind = lost.stream.behind if lost.stream.behind is not None else 2**63
     pages = max(lost.pages, sum(pages for at, pages in indexed if lost.stream.offset <= at < behind) - lost.yielded)
-    for _ in range(pages):
-        counts["articles"] += 1
-        reject(counts, "lost_stream")
-    _log(counts, ("lost_stream", lost.stream.detail), f"{name!r} at byte {lost.stream.offset}", pages)
-
-
-def _log(counts: Counter[str], rejected: tuple[str, str], place: str, pages: int = 1) -> None:
-    reason, detail = rejected
-    if reason in DAMAGES and sum(counts[f"rejected_{damage}"] for damage in DAMAGES) <= LOGGED_DAMAGES + pages:
-        log.warning("%s: %d pages are lost (%s: %s)", place, pages, reason, detail)
+    counts["articles"] += pages
+    rejected, place = ("lost_stream", lost.stream.detail), f"{name!r} at byte {lost.stream.offset}"
+    lose(counts, rejected, place, damages=DAMAGES, event=f"{pages} pages are lost", number=pages)
 
 
 def _require_one_of_each(shards: list[XmlShard], config: ReadWikiXmlConfig) -> None:
     """Raise CrawlError for a page that occurs twice: a dump has each once."""
     files = [read_versions(shard.versions) for shard in shards]
-    twice = sum(len(part) for parts in superseded_rows(files) for part in parts)
+    twice = sum(of_file.count(1) for of_file in superseded(files))
     if twice:
         raise CrawlError(
             f"{twice:,} pages occur twice below {config.input_path!r}, expected the parts of one dump of a wiki. Leave "

@@ -44,9 +44,9 @@ def read_versions(path: str) -> Versions:
     )
 
 
-def superseded_rows(files: Sequence[Versions]) -> list[list[tuple[int, ...]]]:
-    """For each part of each file, the rows, from 0, of which a later row or another file has the same article in a
-    greater version, or an earlier one in the same version."""
+def superseded(files: Sequence[Versions]) -> list[bytes]:
+    """For each row of each file one byte: 1 if a later row or another file has the same article in a greater version,
+    or an earlier one in the same version; else 0."""
     import numpy as np
 
     numbers: dict[str, int] = {}
@@ -58,15 +58,16 @@ def superseded_rows(files: Sequence[Versions]) -> list[list[tuple[int, ...]]]:
             table[:, 0] = numbered[table[:, 0]]
         tables.append(table)
     rows = np.concatenate(tables) if tables else np.zeros((0, 3), dtype=np.int64)
+    ends = np.cumsum([len(table) for table in tables], dtype=np.int64)[:-1]
+    return [bytes(of_file.astype(np.uint8)) for of_file in np.split(repeated_rows(rows), ends)]
+
+
+def repeated_rows(rows: Any) -> Any:
+    """Whether another row has the same first two numbers and a greater third one, or the same one and is before it."""
+    import numpy as np
+
     order = np.lexsort((-rows[:, 2], rows[:, 1], rows[:, 0]))  # stable: the first of equal rows stays first
     ordered = rows[order]
     repeated = np.zeros(len(rows), dtype=bool)
     repeated[order[1:]] = (ordered[1:, :2] == ordered[:-1, :2]).all(axis=1)
-    lost, start = [], 0
-    for versions in files:
-        parts = []
-        for size in versions.parts:
-            parts.append(tuple(int(row) for row in np.flatnonzero(repeated[start : start + size])))
-            start += size
-        lost.append(parts)
-    return lost
+    return repeated

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import IO, cast
 
 from marin_assets.documents.jsonl.lines import TooLong, decompressed_chunks, require_expansion, split_lines
-from marin_assets.stages.download.crawl.crawl_file import CrawlFile
+from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
 from marin_assets.stages.download.crawl.files import content_of, crawl_files
 from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.warc.members import WINDOW_BYTES, RawFile
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_resources.ray_tpu.shards.map_shards import Counts
-from marin_resources.storage.files import StoredFile, read_json, write_json
+from marin_resources.storage.files import read_json, write_json
 from marin_resources.types.errors import MarinError
 
 DUMP = re.compile(r"\.xml(-[^/]*)?(\.bz2)?$", re.IGNORECASE)
@@ -43,20 +43,10 @@ class DumpFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileFacts:
+class FileFacts(CrawlFileShard):
     """A file of which a fact is written: its SHA-1, or the streams that an index has."""
 
-    file: CrawlFile
-    output: str
     max_connections: int
-
-    @property
-    def inputs(self) -> tuple[StoredFile, ...]:
-        return () if self.file.stored is None else (self.file.stored,)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.output,)
 
 
 def dump_files(path: str, base_url: str, checksums_path: str | None, max_connections: int) -> DumpFiles:
@@ -65,7 +55,6 @@ def dump_files(path: str, base_url: str, checksums_path: str | None, max_connect
     files, ignored = crawl_files(
         path,
         base_url,
-        max_files=None,
         max_connections=max_connections,
         kind="dump",
         suffixes=SUFFIXES,

@@ -14,29 +14,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from marin_assets.stages.tokenize.chat.tokenize_rows import check_rows, tokenize_rows
+from marin_assets.stages.tokenize.chat.tokenize_rows import TokenizeRowsConfig, check_rows, tokenize_rows
 from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.step.values import versioned
 from marin_resources.hardware.resources import Resources
 
 KINDS = ("levanter",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizeChatsConfig:
+class TokenizeChatsConfig(TokenizeRowsConfig):
     chats_path: str
     """Rows of chats, such as a raw output."""
-    tokenizer_path: str
-    """Folder of the tokenizer of the model that is trained."""
-    chat_template: str
-    """Text of the template; named_template("plain") has that of a name, versioned."""
-    max_seq_len: int
-    """Tokens of a training sequence, versioned(): longer chats are cut."""
-    output_path: str = THIS_OUTPUT_PATH
     adapter: str = versioned("openai")
     """Shape of the rows: "openai", "sharegpt" or "dolly"."""
-    validation_fraction: float = versioned(0.05)
-    """The share of chats on the validation side; 0 writes no validation side."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, partial(check_rows, "chat"), name)

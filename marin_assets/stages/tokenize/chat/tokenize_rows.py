@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
 from marin_assets.documents.caches.token_cache import LEDGER
-from marin_assets.documents.chats.adapters import Adapter, adapter_of
+from marin_assets.documents.chats.adapters import Adapter, adapter_of, count_unread
 from marin_assets.documents.chats.forms import FORMS
 from marin_assets.documents.chats.messages import TRAINED, TRAINED_WITH_TOOLS, Messages, Rules
 from marin_assets.documents.chats.not_a_chat import NotAChat
 from marin_assets.documents.chats.preferences import PAIR_FORMS, pair_adapter_of
 from marin_assets.documents.chats.tools import Tools, tools_of
-from marin_assets.documents.chats.unread import count_unread
 from marin_assets.documents.position import POSITIONS, SPLITS, TRAIN, VALIDATION, check_fraction, position
 from marin_assets.stages.tokenize.cache import Names, read_documents_of, write_rows, write_split
 from marin_assets.stages.tokenize.chat.encoder import Chat, ChatEncoder, Encoded
 from marin_assets.stages.tokenize.chat.window import CacheRow, chat_row, preference_row
 from marin_assets.stages.tokenize.tokenize import TokenizeError
+from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import StoredFile
@@ -76,6 +76,22 @@ KINDS_OF_ROWS = {
         fields=("chosen_assistant_masks", "chosen_input_ids", "rejected_assistant_masks", "rejected_input_ids"),
     ),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizeRowsConfig:
+    """Fields of both stages."""
+
+    tokenizer_path: str
+    """Folder of the tokenizer of the model that is trained."""
+    chat_template: str
+    """Text of the template, that which the model of preferences was trained with; named_template("plain") has that of a
+    name, versioned."""
+    max_seq_len: int
+    """Tokens of a training sequence, versioned(): longer chats are cut, longer preferences are rejected."""
+    output_path: str = THIS_OUTPUT_PATH
+    validation_fraction: float = versioned(0.05)
+    """The share of rows on the validation side; 0 writes no validation side."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,5 @@ trackers       what follows the file, opened: TensorBoard's event files, Weights
 tracker_log    what one tracker does
 wandb_run      a run of Weights & Biases
 health         what may have gone wrong, in numbers with their checks
-loss_plot      the losses
-curves_plot    gradient norm, learning rate, rate, weights
+loss_plot      losses; gradient norm, learning rate, rate, weights
 """

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marin_assets.documents import BadRow, DocumentFiles, document_files, document_shards, read_rows, write_rows
+from marin_assets.documents.chats.adapters import count_unread
 from marin_assets.documents.chats.not_a_chat import NotAChat
-from marin_assets.documents.chats.unread import count_unread
 from marin_assets.documents.equal.copies import Copies, DecideConfig, decide_copies
 from marin_assets.documents.equal.hashes import Batch, write_hashes
 from marin_assets.stages.transform.conversations.fields import ConversationError

@@ -305,7 +305,9 @@ def _takes_limits(element: Any) -> bool:
 
 
 def _multiscripts(element: Any, depth: int) -> str:
-    base, *scripts = _children(element)
+    if not (children := _children(element)):
+        raise MathmlError("<mmultiscripts> has no base")
+    base, *scripts = children
     split = next((at for at, child in enumerate(scripts) if child.tag == "mprescripts"), len(scripts))
     before = _pairs(scripts[split + 1 :], depth)
     return joined([f"{{}}{before}" if before else "", as_base(_latex(base, depth)), _pairs(scripts[:split], depth)])

@@ -144,8 +144,8 @@ class Equation:
                 yield from _display(rows)
                 rows = []
                 yield " ".join(part.strip() for part in parts if isinstance(part, str))
-            elif parts:
-                rows.append(_cells(row, is_eqnarray=self.is_eqnarray))
+            elif cells := _cells(row, is_eqnarray=self.is_eqnarray):
+                rows.append(cells)
         yield from _display(rows)
 
 
@@ -153,7 +153,7 @@ def _cells(row: Sequence[Sequence[Formula | str]], *, is_eqnarray: bool) -> list
     cells = [joined([part.tex if isinstance(part, Formula) else text_in_tex(part) for part in cell]) for cell in row]
     if is_eqnarray and len(cells) > 1:
         cells = [cells[0], joined(cells[1:])]
-    while not cells[-1]:
+    while cells and not cells[-1]:
         cells.pop()
     return cells
 

@@ -3,7 +3,6 @@
 wikitext_to_markdown.py  the stage
 content.py               the fields of the content, and names of namespaces in languages
 balance.py               the text without templates, references, comments, HTML and markup that has no end
-links.py                 what a link shows: categories, files, other languages
-sections.py              the parsed text as Markdown, section by section
+sections.py              the parsed text as Markdown, section by section; what a link shows
 wiki_tables.py           a table as Markdown
 """

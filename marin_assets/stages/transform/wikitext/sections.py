@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.documents import Document
 from marin_assets.stages.transform.html.wiki_html import folded_heading
 from marin_assets.stages.transform.wikitext.balance import balanced, restored
-from marin_assets.stages.transform.wikitext.content import COUNTS, WikitextContent
-from marin_assets.stages.transform.wikitext.links import Links
+from marin_assets.stages.transform.wikitext.content import CATEGORIES, COUNTS, FILES, WikitextContent
 from marin_assets.stages.transform.wikitext.wiki_tables import table_of
 
+LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*|simple")
 QUOTES = re.compile(r"'{2,}")
 JUNK = re.compile(r"\[\[|\]\]|\{\{+|\}\}+|__[A-Z]{3,30}__|\{\||\|\}(?!\})")
 JUNK_LINE = re.compile(r"^[ \t]*[|!].*$|^[ \t]*\{\|.*$", re.MULTILINE)
@@ -53,7 +54,7 @@ def content_of(page: Document, fields: WikitextContent) -> Content:
     text = restored(_markdown(sections), cleaned.kept)
     return Content(
         text=text.strip(),
-        categories=tuple(dict.fromkeys(links.categories)),
+        categories=tuple(dict.fromkeys(restored(category, cleaned.kept) for category in links.categories)),
         hidden={name: counts[name] for name in COUNTS},
         templates=tuple(cleaned.templates),
     )
@@ -72,7 +73,7 @@ class Walk:
         sections = [Section(level=1, heading="")]
         for node in mwparserfromhell.parse(text, skip_style_tags=True).nodes:
             if isinstance(node, Heading):
-                heading = " ".join(QUOTES.sub("", self.text(node.title)).split())
+                heading = " ".join(QUOTES.sub("", self.text(node.title)).replace("\x04", " ").split())
                 sections.append(Section(level=max(2, node.level), heading=heading))
             else:
                 sections[-1].parts.append(self.node(node))
@@ -105,6 +106,41 @@ class Walk:
         if name in ("li", "dd", "dt") and node.wiki_markup:
             return str(node.wiki_markup)
         return "\n" if name == "hr" else self.text(node.contents)
+
+
+class Links:
+    """The links of one page."""
+
+    def __init__(self, namespaces: Mapping[str, str], counts: Counter[str]) -> None:
+        """`namespaces`: the wiki's own names of files, "6", and of categories, "14"."""
+        self._files = {*FILES, _folded(namespaces.get("6", "file"))}
+        self._categories = {*CATEGORIES, _folded(namespaces.get("14", "category"))}
+        self._counts = counts
+        self.categories: list[str] = []
+
+    def shown(self, title: str, text: str | None) -> str:
+        """Return the text of a link; of a category, a file and another language "", and note the first two."""
+        is_shown = title.lstrip().startswith(":")
+        title = title.strip().lstrip(":").strip()
+        prefix, colon, rest = title.partition(":")
+        namespace = _folded(prefix)
+        if colon and namespace in self._categories:
+            if not is_shown:
+                self.categories.append(" ".join(rest.replace("_", " ").replace("\x04", " ").split()))
+                return ""
+            title = rest.strip()
+        elif colon and namespace in self._files:
+            if not is_shown:
+                self._counts["images"] += 1
+                return ""
+            title = rest.strip()
+        elif colon and not is_shown and text is None and LANGUAGE.fullmatch(prefix):
+            return ""
+        return text.strip() if text and text.strip() else title
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.replace("_", " ").casefold().split())
 
 
 def _character(entity: Any) -> str:

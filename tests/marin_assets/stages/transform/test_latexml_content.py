@@ -175,6 +175,13 @@ def test_a_formula_without_tex_is_linear_and_one_within_another_is_part_of_it() 
     assert text_of(f"<p>A {image}.</p>") == "A $x^{2}$."
 
 
+def test_a_row_of_an_equation_that_has_an_empty_formula_alone_is_left_out() -> None:
+    cells = [f"<tr><td>{math(tex)}</td></tr>" for tex in ("", "a=b")]
+    for rows, text in ((cells[:1], "A B"), (cells, "A $$a=b$$ B")):
+        equation = f'<table class="ltx_equation ltx_eqn_table">{"".join(rows)}</table>'.replace("<mi>x</mi>", "")
+        assert text_of(f'<p class="ltx_p">A</p>{equation}<p class="ltx_p">B</p>').split() == text.split()
+
+
 def test_a_row_that_begins_with_a_bracket_is_no_argument_of_the_line_before() -> None:
     rows = "".join(f'<tr class="ltx_eqn_row"><td class="ltx_eqn_cell">{math(tex)}</td></tr>' for tex in ("a", "[b]"))
     text = text_of(f'<table class="ltx_equationgroup ltx_eqn_table">{rows}</table>')

@@ -280,7 +280,9 @@ def test_an_archive_is_read_as_zipfile_reads_it(tmp_path: Path, read: Read, monk
 
 def test_other_archives_and_files_are_refused_or_counted(tmp_path: Path, read: Read) -> None:
     write_archive(tmp_path / "zip" / NAME, {"paper.html": PAGE, "x.txt": ""})
-    with pytest.raises(CrawlError, match=r"has no paper that can be read: 1 \.html members, 1 no_arxiv_id, 1 others"):
+    with pytest.raises(
+        CrawlError, match=r"has no paper that can be read: 1 \.html members \(1 no_arxiv_id\), 1 others"
+    ):
         read(tmp_path / "zip")
     (tmp_path / "other").mkdir()
     (tmp_path / "other/a.tar").write_bytes(b"x")

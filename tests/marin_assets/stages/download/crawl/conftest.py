@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from crawl_server import CrawlServer, crawl_server
-from crawls import Read, documents_of, reasons
+from crawls import Read, reader
 
-from marin_assets.documents import Document
 from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
 from marin_assets.stages.download.crawl.read_wet import ReadWetConfig, read_wet
-from marin_assets.stages.download.web import faults
-from marin_assets.step.values import unwrap_versioned_value
 
 
 @pytest.fixture(autouse=True)
@@ -26,43 +20,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Read a crawl as pages; each call has an output of its own."""
-    numbers = iter(range(100))
-
-    def run(source: Path | str, **fields: Any) -> tuple[dict[str, Any], list[Document]]:
-        output = tmp_path / f"pages{next(numbers)}"
-        config = ReadWarcConfig(**{"input_path": str(source), "output_path": str(output), "source": "crawl", **fields})
-        counts = read_warc(unwrap_versioned_value(config))
-        assert counts["records"] == counts["pages"] + counts["rejected"]
-        assert counts["rejected"] == sum(reasons(counts).values())
-        pages = documents_of(output)
-        assert len(pages) == counts["pages"]
-        assert sum(len(page.text.encode()) for page in pages) == counts["bytes"]
-        return counts, pages
-
-    return run
+    return reader(tmp_path, read_warc, ReadWarcConfig, of="records", kept="pages", source="crawl")
 
 
 @pytest.fixture
 def read_texts(tmp_path: Path) -> Read:
     """Read WET files as documents; each call has an output of its own."""
-    numbers = iter(range(100))
-
-    def run(source: Path | str, **fields: Any) -> tuple[dict[str, Any], list[Document]]:
-        output = tmp_path / f"texts{next(numbers)}"
-        config = ReadWetConfig(**{"input_path": str(source), "output_path": str(output), "source": "crawl", **fields})
-        counts = read_wet(unwrap_versioned_value(config))
-        assert counts["records"] == counts["documents"] + counts["rejected"]
-        assert counts["rejected"] == sum(reasons(counts).values())
-        return counts, documents_of(output)
-
-    return run
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[CrawlServer]:
-    """A server of a crawl, and faults that are tried again at once."""
-    monkeypatch.setattr(faults, "FIRST_WAIT_S", 0.001)
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    with crawl_server() as server:
-        yield server
+    return reader(tmp_path, read_wet, ReadWetConfig, of="records", kept="documents", source="crawl")

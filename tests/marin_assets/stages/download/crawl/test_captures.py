@@ -182,7 +182,7 @@ def test_row_groups_of_a_table_that_cannot_match_are_not_read(folder: Path, sele
     assert len(captures) == 18
     assert counts["lines"] < len(rows) == all_counts["lines"]
     assert select(tmp_path / "sorted.parquet", statuses=(404,))[0]["lines"] == 7
-    with pytest.raises(CrawlError, match=r"None of the 0 lines of .* is selected"):
+    with pytest.raises(CrawlError, match=r"None of the 0 lines of .* is kept"):
         select(tmp_path / "sorted.parquet", domains=("aaa.aaa",))
 
 
@@ -266,7 +266,7 @@ def test_a_missing_file_is_an_error(
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"domains": ("nothing.example",)}, "None of the .* lines .* is selected"),
+        ({"domains": ("nothing.example",)}, "None of the .* lines .* is kept"),
         ({"domains": ("https://owls.org",)}, "domains has 'https://owls.org', expected a name"),
         ({"urls": ("owls.org",)}, "urls has 'owls.org', expected an address"),
         ({"sample_fraction": 0.0}, "sample_fraction is 0.0"),

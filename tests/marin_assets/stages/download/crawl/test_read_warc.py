@@ -290,7 +290,7 @@ def test_a_list_that_does_not_exist_is_one_sentence(tmp_path: Path, read: Read) 
 def test_files_without_a_page_are_refused(tmp_path: Path, read: Read) -> None:
     """As WET files: an output without pages would be taken for complete."""
     write(tmp_path, member(warc_record("conversion", b"Owls hunt at night.")))
-    with pytest.raises(CrawlError, match=r"is a page \(1 other_type\), .* Read WET files with read_wet"):
+    with pytest.raises(CrawlError, match=r"is kept \(1 other_type\)\. .* Read WET files with read_wet"):
         read(tmp_path / "crawl")
 
 

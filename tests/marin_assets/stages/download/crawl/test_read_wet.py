@@ -72,10 +72,12 @@ def test_a_cut_file_is_an_error(tmp_path: Path, read_texts: Read) -> None:
 def test_files_of_the_other_kind_are_a_sentence(tmp_path: Path, read_texts: Read, read: Read) -> None:
     warc = tmp_path / "a.warc.gz"
     warc.write_bytes(members([info_record(), response("https://a.org", b"HTTP/1.1 200 OK\r\n\r\n<p>")]))
-    with pytest.raises(CrawlError, match=r"No record of '.*a\.warc\.gz' is a text \(2 other_type\).* with read_warc"):
+    with pytest.raises(
+        CrawlError, match=r"None of the 2 records of '.*a\.warc\.gz' is kept \(2 other_type\).* with read_warc"
+    ):
         read_texts(warc)
     wet = write(tmp_path, [conversion("https://a.org", "text")])
     with pytest.raises(
-        CrawlError, match=r"No record of '.*' is a page \(2 .*\)[^.]*HTML\. Read WET files with read_wet"
+        CrawlError, match=r"None of the 2 records of '.*' is kept \(2 .*\)\. [^.]*HTML\. Read WET files with read_wet"
     ):
         read(wet)

@@ -63,6 +63,16 @@ def test_one_file_of_a_server_is_read(crawl: CrawlServer, read: Read) -> None:
     assert pages[0].metadata["file"] == "0.warc.gz"
 
 
+def test_the_address_of_a_file_is_requested_as_it_is(crawl: CrawlServer, read: Read) -> None:
+    """Also one with escapes, or with the query of a signature."""
+    crawl.files |= {"a b.warc.gz": crawl.files[NAMES[0]], "a.warc.gz?signature=x/y": crawl.files[NAMES[0]]}
+    whole = read(crawl.url + NAMES[0])[1]
+    for address, name in (("a%20b.warc.gz", "a b.warc.gz"), ("a.warc.gz?signature=x/y", "a.warc.gz")):
+        _, pages = read(crawl.url + address)
+        assert [page.text for page in pages] == [page.text for page in whole]
+        assert {page.metadata["file"] for page in pages} == {name}
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -89,4 +90,7 @@ def test_pages_become_links_and_a_crawl_and_documents_with_their_yield(web: Loop
     wrong = CrawlYieldConfig(outcomes_path=config.outcomes_path, stages=[fewer, raw], output_path=f"{tmp_path}/wrong")
     with pytest.raises(YieldError, match="'raw' has 8 pages"):
         crawl_yield(unwrap_versioned_value(wrong))
+    twice = dataclasses.replace(wrong, stages=[CrawlStage(name="kept", documents_path=str(tmp_path))] * 2)
+    with pytest.raises(YieldError, match="stages has two with the name 'kept', expected one of each"):
+        crawl_yield(unwrap_versioned_value(twice))
     assert all(page.metadata["url"] for page in documents_of(config.stages[0].documents_path))

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 import pytest
 
 from marin_assets.stages.download.fetch.exchange import Answer, Client, Limits, retry_after_s
-from marin_assets.stages.download.fetch.failure import FetchFailure
-from marin_assets.stages.download.fetch.guard import Guard
+from marin_assets.stages.download.fetch.guard import FetchFailure, Guard
 from marin_assets.stages.download.links.addresses import Url, canonical_url
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"

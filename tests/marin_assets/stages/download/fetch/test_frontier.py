@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 
-from marin_assets.stages.download.fetch.frontier import Frontier
-from marin_assets.stages.download.fetch.job import Job
+import pytest
+
+from marin_assets.stages.download.fetch import frontier as module
+from marin_assets.stages.download.fetch.frontier import Frontier, Host, Job
 from marin_assets.stages.download.links.addresses import Url, canonical_url
 
 
@@ -48,6 +51,21 @@ def test_memory_holds_a_window_of_the_addresses() -> None:
         assert len(read) <= count + 5
         frontier.release(turn[0], 0.0)
     assert count == 50
+
+
+def test_hosts_that_failed_or_ended_take_no_memory_and_stay_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HOSTS_HELD", 10)
+    pages = [*(job(f"h{number}") for number in range(100)), job("h0", "again")]
+    frontier = Frontier(iter(pages), first_wait_s=0.0, window=1)
+    ended = []
+    while (turn := frontier.take()) is not None:
+        host = turn[0]
+        ended.append(host.ended)
+        host.failures, host.ended = 1, "unresolved"
+        frontier.release(host, 0.0)
+    del turn, host
+    assert ended == [*[""] * 100, "unresolved"]
+    assert sum(type(item) is Host for item in gc.get_objects()) <= 11
 
 
 def test_waiting_takes_no_processor_time() -> None:

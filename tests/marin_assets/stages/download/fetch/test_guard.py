@@ -7,8 +7,7 @@ import ipaddress
 import pytest
 
 from marin_assets.stages.download.fetch.exchange import Client, Limits
-from marin_assets.stages.download.fetch.failure import FetchFailure
-from marin_assets.stages.download.fetch.guard import Guard
+from marin_assets.stages.download.fetch.guard import FetchFailure, Guard
 from marin_assets.stages.download.links.addresses import Url, canonical_url
 
 REFUSED = (

@@ -13,8 +13,7 @@ import pytest
 from certificates import make_certificate
 
 from marin_assets.stages.download.fetch.exchange import Client, Limits
-from marin_assets.stages.download.fetch.failure import FetchFailure
-from marin_assets.stages.download.fetch.guard import Guard
+from marin_assets.stages.download.fetch.guard import FetchFailure, Guard
 from marin_assets.stages.download.links.addresses import Url, canonical_url
 
 LIMITS = Limits(body_bytes=1000, patience_s=5.0, min_bytes_per_s=1000.0)

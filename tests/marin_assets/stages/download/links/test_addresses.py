@@ -23,6 +23,7 @@ FORMS = {
     "  http://example.com/a\tb\n": "http://example.com/ab",
     "http://example.com/%7euser/%2f%c3%bc": "http://example.com/~user/%2F%C3%BC",
     "http://example.com/100%": "http://example.com/100%",
+    "http://example.com/%%41a/%2%41": "http://example.com/%%41a/%2%41",
     "http://example.com/%2e%2e/a/./b/..": "http://example.com/a/",
     "http://example.com/../../a": "http://example.com/a",
     "https:\\\\example.com\\a": "https://example.com/a",

@@ -167,7 +167,7 @@ def test_archives_on_a_server_and_in_a_bucket_are_read(
 
 
 def test_no_article_is_an_error(write: Write, articles: Read) -> None:
-    with pytest.raises(CrawlError, match=r"None of the 0 articles of .* \(none exist\), expected articles of JATS"):
+    with pytest.raises(CrawlError, match=r"None of the 0 articles of .* \(none\)\. Expected articles of JATS"):
         articles(write({NAME: archive_of({"README.txt": "x"})}))
 
 

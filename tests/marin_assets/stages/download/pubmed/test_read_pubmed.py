@@ -167,7 +167,7 @@ def test_many_damaged_citations_fail_the_stage(write: Write, citations: Read) ->
 
 def test_no_document_is_an_error_with_the_reasons(write: Write, citations: Read) -> None:
     folder = write({NAME: pubmed_of(citation(1, abstract=""), citation(2), deleted(2, 9))})
-    with pytest.raises(CrawlError, match=r"None of the 2 citations of .* \(1 no_abstract, 1 deleted\), expected"):
+    with pytest.raises(CrawlError, match=r"None of the 2 citations of .* \(1 no_abstract, 1 deleted\). Expected"):
         citations(folder)
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_server import CrawlServer, crawl_server
-from crawls import Read, documents_of, reasons
+from crawls import Read, reader
 
 from marin_assets.documents import Document
 from marin_assets.stages.download.stackexchange.read_stackexchange import ReadStackexchangeConfig, read_stackexchange
-from marin_assets.stages.download.web import faults
-from marin_assets.step.values import unwrap_versioned_value
 
 
 @pytest.fixture(autouse=True)
@@ -25,31 +21,19 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Read dumps as pages; each call has an output of its own."""
-    numbers = iter(range(1000))
+    read = reader(
+        tmp_path,
+        read_stackexchange,
+        ReadStackexchangeConfig,
+        of="posts",
+        kept="posts_kept",
+        texts="pages",
+        source="stack",
+    )
 
     def run(source: Path | str, **fields: Any) -> tuple[dict[str, Any], list[Document]]:
-        output = tmp_path / f"pages{next(numbers)}"
-        config = ReadStackexchangeConfig(
-            **{"input_path": str(source), "output_path": str(output), "source": "stack", **fields}
-        )
-        counts = read_stackexchange(unwrap_versioned_value(config))
-        assert counts["posts"] == counts["posts_kept"] + counts["rejected"]
-        assert counts["rejected"] == sum(reasons(counts).values())
-        assert not (output / ".marin/stackexchange").exists()
-        pages = documents_of(output)
-        assert len(pages) == counts["pages"]
-        assert sum(len(page.text.encode()) for page in pages) == counts["bytes"]
+        counts, pages = read(source, **fields)
         assert sum(1 + len(page.metadata["answers"]) for page in pages) == counts["posts_kept"]
         return counts, pages
 
     return run
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[CrawlServer]:
-    """A server of dumps, and faults that are tried again at once."""
-    monkeypatch.setattr(faults, "FIRST_WAIT_S", 0.001)
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    with crawl_server() as server:
-        yield server

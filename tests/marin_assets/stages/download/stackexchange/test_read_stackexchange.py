@@ -333,7 +333,7 @@ def test_dumps_without_a_thread_are_an_error(tmp_path: Path, read: Read) -> None
     with pytest.raises(CrawlError, match=r"None of the 2 posts of '.*' is kept \(1 low_score, 1 question_rejected\)"):
         read(tmp_path / "dump")
     write(tmp_path, dump_of([]))
-    with pytest.raises(CrawlError, match=r"None of the 0 posts of '.*' is kept \(no rows\)"):
+    with pytest.raises(CrawlError, match=r"None of the 0 posts of '.*' is kept \(none\)"):
         read(tmp_path / "dump")
     write(tmp_path / "other", b"x", "Users.xml")
     with pytest.raises(
@@ -383,7 +383,7 @@ def test_a_stage_that_ends_while_it_removes_its_hidden_files_reads_again(
         raise KeyboardInterrupt(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("marin_assets.stages.download.stackexchange.read_stackexchange.remove_folder", killed)
+        patch.setattr("marin_assets.stages.download.crawl.two_phases.remove_folder", killed)
         with pytest.raises(KeyboardInterrupt):
             read_stackexchange(config)
     assert (read_stackexchange(config), documents_of(output)) == whole

@@ -254,7 +254,7 @@ def test_a_stage_that_ends_while_it_removes_its_hidden_files_reads_again(
         raise KeyboardInterrupt(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("marin_assets.stages.download.wiki.read_wiki_html.remove_folder", killed)
+        patch.setattr("marin_assets.stages.download.crawl.two_phases.remove_folder", killed)
         with pytest.raises(KeyboardInterrupt):
             read_wiki_html(config)
     assert (read_wiki_html(config), documents_of(output)) == whole

@@ -36,6 +36,7 @@ FORMULAS = [
 ]
 UNLIKE = {
     "mfrac of one": ("<mfrac><mi>a</mi></mfrac>", "<mfrac> has 1 children, expected 2"),
+    "scripts of none": ("<mmultiscripts></mmultiscripts>", "<mmultiscripts> has no base"),
     "unknown": ("<mrow><mglyph src='x.png'/></mrow>", "<mglyph> has no LaTeX"),
     "page": ("<table><tr><td>1</td></tr></table>", "<table> has no LaTeX"),
     "notation": ("<menclose notation='longdiv'><mi>a</mi></menclose>", "notation='longdiv'> has no LaTeX"),

@@ -85,12 +85,20 @@ def test_headings_become_markdown_and_some_sections_are_dropped() -> None:
     assert content.hidden["sections_dropped"] == 2
 
 
+def test_a_heading_with_a_line_break_is_one_line() -> None:
+    assert text_of("== Owls<br>and<br />bats ==\nMany") == "## Owls and bats\n\nMany"
+
+
 def test_categories_and_files_have_the_names_of_their_wiki() -> None:
     namespaces = {"6": "Tiedosto", "14": "Owlgroup"}
     wikitext = "a [[Tiedosto:x.jpg|thumb]] [[Owlgroup:Birds]] [[Категория:Птицы]] [[:Category:Owls]] [[Категория]]"
     content = content_of(page(wikitext, namespaces=namespaces), FIELDS)
     assert content.text.split() == ["a", "Owls", "Категория"]
     assert content.categories == ("Birds", "Птицы")
+
+
+def test_a_category_has_what_its_marks_stand_for() -> None:
+    assert content_of(page("[[Category:<nowiki>C</nowiki><br>of <math>n</math>]]"), FIELDS).categories == ("C of $n$",)
 
 
 def test_tables_of_data_become_markdown_and_others_are_counted() -> None:
