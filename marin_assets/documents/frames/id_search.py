@@ -1,7 +1,7 @@
 """Search the lines of a file for the row with an id. Only lines that have the id's letters are parsed.
 
 A writer of JSON may escape any character of an id, and some escape "/", "<", "&" or what is not ASCII. Letters and
-digits are escaped by none, except as "\\u00..": such lines are parsed too.
+digits are escaped by none, except as "\\u0020" to "\\u007f": such lines are parsed too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from marin_assets.documents.jsonl.json_line import LineParser
 from marin_assets.documents.jsonl.lines import TooLong
 
 PLAIN = re.compile(rb"[A-Za-z0-9_.:-]+")
-ESCAPED = b"\\u00"
+ESCAPED = re.compile(rb"\\u00[2-7]")
 
 
 class IdSearch:
@@ -31,4 +31,6 @@ class IdSearch:
         return isinstance(row, dict) and row.get("id") == self._id
 
     def _may_be_in(self, line: bytes) -> bool:
-        return (self._longest in line and all(part in line for part in self._others)) or ESCAPED in line
+        if self._longest in line and all(part in line for part in self._others):
+            return True
+        return b"\\u00" in line and ESCAPED.search(line) is not None

@@ -20,8 +20,8 @@ from marin_assets.documents.frames.layout import ID_BYTES, encode_index
 FRAME_BYTES = 1024**2
 """A frame ends with the row with which it reaches this size."""
 ZSTD_LEVEL = 3
-MIN_ROW_BYTES = 600
-"""Mean compressed bytes of a row from which ids are indexed: their 12 bytes are 2 % of the shard at most. For smaller
+MIN_ROW_BYTES = 400
+"""Mean compressed bytes of a row from which ids are indexed: their 12 bytes are 3 % of the shard at most. For smaller
 rows, such as attributes, they would be up to half of it, and a search has less to read."""
 HASH_BYTES = 8
 CHECKSUM_BYTES = 4
