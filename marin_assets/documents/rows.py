@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.formats import check_format, compression_of, format_of
-from marin_assets.documents.frames.writer import FRAME_BYTES, FrameWriter
+from marin_assets.documents.frames.writer import FRAME_BYTES, FRAME_ROWS, MAX_FRAME_BYTES, FrameWriter
 from marin_assets.documents.jsonl.json_line import LineParser, RepeatedKeys
 from marin_assets.documents.jsonl.lines import read_row_lines
 from marin_assets.documents.parquet.read import read_parquet
@@ -77,7 +77,7 @@ def _frames(path: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[list
         lines.append(line)
         ids.append(row.get("id"))
         size += len(line)
-        if size >= FRAME_BYTES:
+        if size >= FRAME_BYTES and (len(lines) >= FRAME_ROWS or size >= MAX_FRAME_BYTES):
             yield lines, ids
             before += len(lines)
             lines, ids, size = [], [], 0

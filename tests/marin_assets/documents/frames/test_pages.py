@@ -41,6 +41,7 @@ IDS = ["plain", "https://a.org/b?c=d&e=<f>", 'q"uo\\te', "ünïcödé", "\u2028"
 def small_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames and groups of a few rows, so that small files have many of them."""
     monkeypatch.setattr(rows, "FRAME_BYTES", 2000)
+    monkeypatch.setattr(rows, "FRAME_ROWS", 1)
     monkeypatch.setattr(writer, "MIN_ROW_BYTES", 1)
     monkeypatch.setattr(write, "ROW_GROUP_BYTES", 10_000)
 

@@ -84,6 +84,13 @@ def test_frames_are_of_whole_rows_and_a_mebibyte_and_the_index_has_12_bytes_an_i
     assert records == b"".join(place.to_bytes(8, "big") + n.to_bytes(4, "big") for place, n in by_position)
 
 
+def test_frames_of_large_rows_are_of_64_rows_and_4_mebibytes_at_most(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    for size, rows_of_a_frame in [(30_000, 64), (200_000, 21)]:
+        write_rows(str(path), ({"id": str(n), "text": "x" * size} for n in range(100)))
+        assert index_of(path).frames_of(0, 1)[0].rows == rows_of_a_frame
+
+
 def test_documents_with_their_attributes_take_at_most_5_percent_more_than_in_one_frame(tmp_path: Path) -> None:
     documents = sources()
     write_documents(str(tmp_path / "documents.jsonl.zst"), documents)
