@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import mirrors
 import pytest
 import zstandard
 from bucket_for_tests import BucketForTests
@@ -33,6 +34,7 @@ from marin_assets.documents.frames.index import open_indexed
 from marin_assets.documents.parquet import write
 from marin_resources.storage.files import read_bytes, write_bytes
 from marin_resources.storage.paths import join
+from marin_resources.storage.transfer.account import charged_to
 
 IDS = ["plain", "https://a.org/b?c=d&e=<f>", 'q"uo\\te', "ünïcödé", "\u2028", "", " ", "doc-7", "x" * 1000, "%2F#'"]
 
@@ -159,6 +161,18 @@ def test_a_page_in_a_bucket_costs_two_ranges_and_a_look_at_its_size(gcs_bucket: 
     assert page.rows == written[1500:1510]
     assert len([line for line in requests if "alt=media" in line or "/download/" in line]) == 2, requests
     assert len(requests) == 3, requests
+
+
+def test_a_page_of_another_region_is_read_there_without_a_copy_of_the_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = mirrors.declare(mirrors.fresh("disk", tmp_path), monkeypatch)
+    written = some_rows(10_000)
+    write_rows(join(mirror.near, "x/a.jsonl.zst"), written)
+    with charged_to(mirrors.account(mirror, 10**6)):
+        assert read_page("mirror://x/a.jsonl.zst", start=9000, count=10).rows == written[9000:9010]
+        assert find_row("mirror://x/a.jsonl.zst", written[5000]["id"]) == 5000
+    assert mirror.files("here").keys().isdisjoint({"x/a.jsonl.zst"})
 
 
 def test_a_file_that_is_replaced_between_the_requests_of_a_page_is_an_error_and_no_other_rows(tmp_path: Path) -> None:
