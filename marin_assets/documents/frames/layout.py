@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from marin_resources.types.errors import MarinError
 
 INDEX_MAGIC = 0x184D2A5D
 SEEK_MAGIC = 0x184D2A5E
@@ -46,7 +45,7 @@ _ENTRY = struct.Struct("<III")
 _SEEK_END = struct.Struct("<IBI")
 
 
-class DamagedIndexError(MarinError, ValueError):
+class DamagedIndexError(ValueError):
     """The end of a shard is an index, and its numbers contradict each other: a phrase, which a sentence takes in."""
 
 
