@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-
 INDEX_MAGIC = 0x184D2A5D
 SEEK_MAGIC = 0x184D2A5E
 SEEKABLE_MAGIC = 0x8F92EAB1
