@@ -72,8 +72,8 @@ def decode_page(body: bytes, content_type: str | None = None) -> DecodedPage:
     for mark, charset in MARKS:
         if body.startswith(mark):
             return _page(body[len(mark) :], charset, "bom", disagrees=False)
-    utf8 = _valid_utf8(body)
-    beyond = _beyond_ascii(utf8) if utf8 else 0
+    utf8, is_whole = _valid_utf8(body)
+    decoded = utf8 if is_whole else None
     disagrees = False
     for origin, label in (("http", charset_in_header(content_type)), ("meta", charset_in_page(body))):
         if label is None:
@@ -81,14 +81,15 @@ def decode_page(body: bytes, content_type: str | None = None) -> DecodedPage:
         declared = charset_of_label(label)
         if origin == "meta" and declared in ("utf-16-le", "utf-16-be"):
             declared = "utf-8"  # the declaration itself was read as ASCII
-        if declared and not _is_refuted(declared, beyond):
-            page = _page(body, declared, origin, disagrees=disagrees)
+        if declared and not _is_refuted(declared, utf8):
+            page = _page(body, declared, origin, disagrees=disagrees, utf8=decoded)
             if _is_sound(page):
                 return page
         disagrees = True
     wide = next((name for start, name in WITHOUT_MARK if body.startswith(start)), None)
-    is_utf8 = utf8 is not None and (beyond or b"\x1b" not in body)
-    return _page(body, wide or ("utf-8" if is_utf8 else _detected(body)), "detected", disagrees=disagrees)
+    is_utf8 = utf8 is not None and (not utf8.isascii() or b"\x1b" not in body)
+    charset = wide or ("utf-8" if is_utf8 else _detected(body))
+    return _page(body, charset, "detected", disagrees=disagrees, utf8=decoded)
 
 
 def charset_in_header(content_type: str | None) -> str | None:
@@ -112,27 +113,32 @@ def charset_of_label(label: str) -> str | None:
     return LABELS.get(label.lower()) if name is None else WIDER.get(name, name)
 
 
-def _valid_utf8(body: bytes) -> str | None:
-    """Return the text of a body in UTF-8, of which the last character may be cut; None for other bodies."""
+def _valid_utf8(body: bytes) -> tuple[str | None, bool]:
+    """Return the text of a body in UTF-8, and whether it is whole: its last character may be cut. None for others."""
     try:
-        return body.decode()
+        return body.decode(), True
     except UnicodeDecodeError as error:
-        return body[: error.start].decode() if error.reason == "unexpected end of data" else None
+        return body[: error.start].decode() if error.reason == "unexpected end of data" else None, False
 
 
 def _beyond_ascii(text: str) -> int:
     return 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
 
 
-def _is_refuted(declared: str, utf8_characters: int) -> bool:
-    """Whether a page with so many characters beyond ASCII in valid UTF-8 cannot be in another, declared charset.
+def _is_refuted(declared: str, utf8: str | None) -> bool:
+    """Whether a page with characters beyond ASCII in valid UTF-8, `utf8`, cannot be in another, declared charset.
 
     Two to three characters of GBK can be valid UTF-8.
     """
-    return declared != "utf-8" and utf8_characters >= (4 if declared in MULTIBYTE else 1)
+    if declared == "utf-8" or utf8 is None:
+        return False
+    return _beyond_ascii(utf8) >= (4 if declared in MULTIBYTE else 1)
 
 
-def _page(body: bytes, charset: str, origin: str, *, disagrees: bool) -> DecodedPage:
+def _page(body: bytes, charset: str, origin: str, *, disagrees: bool, utf8: str | None = None) -> DecodedPage:
+    """`utf8` is the body in UTF-8 if it is known, so that it is decoded once."""
+    if charset == "utf-8" and utf8 is not None:
+        return DecodedPage(text=utf8, charset=charset, origin=origin, disagrees=disagrees, replaced=0)
     try:
         text, replaced = body.decode(charset), 0
     except UnicodeDecodeError:

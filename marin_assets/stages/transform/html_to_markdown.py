@@ -19,15 +19,17 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.stages.transform.formulas import fields as formulas_fields
 from marin_assets.stages.transform.formulas.fields import Formulas
 from marin_assets.stages.transform.html import thread_content, wiki_content
 from marin_assets.stages.transform.html.main_content import COUNTS, MainContent, check_main_content
+from marin_assets.stages.transform.html.page_limits import has_too_many_attributes, is_too_deep
 from marin_assets.stages.transform.html.pieces import pieces
 from marin_assets.stages.transform.html.thread_content import ThreadContent
 from marin_assets.stages.transform.html.wiki_content import WikiContent
@@ -41,20 +43,8 @@ from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 
-LISTS = ("ul", "ol", "menu", "dir")
-FORMATTING = ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u")
-"""Elements that the parser reopens in every paragraph until they are closed (HTML standard, 13.2.4.3). <a> and <nobr>
-are left out: a second one closes the first."""
-SCANNED_TAG = re.compile(rf"<(/?)({'|'.join(LISTS + FORMATTING)})(?=[\s/>])", re.IGNORECASE)
-MAX_NODES = 4_000_000
-"""Elements that the parser creates, and indentations of lists: 1.5 GB at 380 bytes each. 3,000 times `<p><b id=…>`, a
-page of 42 kB, create 4.5 million."""
-MAX_ATTRIBUTES = 1000
-"""Attributes of one tag. The parser's time is quadratic in them: 100,000 take 20 s."""
-ATTRIBUTES_ARE_COUNTED_FROM = 50_000
-"""Characters of a page. A shorter page has too few attributes to take the parser 1 s."""
-WHOLE_TAG = re.compile(r"""<[a-zA-Z](?:[^>"']++|"[^"]*+"|'[^']*+')*+""")
-QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
+if TYPE_CHECKING:
+    from marin_assets.stages.transform.html.html_marks import LastPage
 
 KINDS = ("markdown",)
 
@@ -179,15 +169,16 @@ def convert_shard(shard: FileShard) -> dict[str, int]:
 
 def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str]) -> Iterator[Document]:
     """Yield the documents of one shard of pages, and add to `counts`."""
-    to_markdown = markdown_function(config, counts)
+    last = _last_page(config)
+    to_markdown = markdown_function(config, counts, last)
     if config.wiki is not None:
         from marin_assets.stages.transform.html import wiki_html  # late, for its weight
     if (thread := config.thread) is not None:
         from marin_assets.stages.transform.html.thread_text import thread_text  # late, for its weight
     for page in read_documents(path):
         counts["pages"] += 1
-        counts["bytes_in"] += len(page.text.encode())
-        content, reason = content_of(page, config, counts)
+        counts["bytes_in"] += len(last.encoded(page.text) if last else page.text.encode())
+        content, reason = content_of(page, config, counts, last)
         text = None
         if reason is None:
             text = thread_text(page, thread, to_markdown, counts) if thread else to_markdown(content.text)
@@ -207,10 +198,20 @@ def convert_pages(path: str, config: HtmlToMarkdownConfig, counts: Counter[str])
             yield document
 
 
-def content_of(page: Document, config: HtmlToMarkdownConfig, counts: Counter[str]) -> tuple[Document, str | None]:
+def _last_page(config: HtmlToMarkdownConfig) -> LastPage | None:
+    if config.main_content is None:
+        return None
+    from marin_assets.stages.transform.html.html_marks import LastPage  # late, for its weight
+
+    return LastPage()
+
+
+def content_of(
+    page: Document, config: HtmlToMarkdownConfig, counts: Counter[str], last: LastPage | None
+) -> tuple[Document, str | None]:
     """Return a page with the HTML of its content alone, and the reason to reject it before parsing, or None."""
     if config.latexml is None:
-        reason = reject_page(page.text, config)
+        reason = reject_page(page.text, config, last)
         if reason or config.wiki is None:
             return page, reason
         from marin_assets.stages.transform.html.wiki_html import wiki_page  # late, for its weight
@@ -225,17 +226,18 @@ def content_of(page: Document, config: HtmlToMarkdownConfig, counts: Counter[str
     return (page, "not_latexml") if content is None else (content, reject_page(content.text, config))
 
 
-def reject_page(page: str, config: HtmlToMarkdownConfig) -> str | None:
-    """Return the reason to reject a page before parsing, one of REASONS; None to parse it."""
+def reject_page(page: str, config: HtmlToMarkdownConfig, last: LastPage | None = None) -> str | None:
+    """Return the reason to reject a page before parsing, one of REASONS; None to parse it.
+
+    With `last` scripts are left out: a comparison in one is no tag; without main content it counts as one.
+    """
     if len(page) > config.max_page_characters:
         return "too_long"
-    if config.main_content:
-        from marin_assets.stages.transform.html.html_marks import without_scripts  # late, for its weight
-
-        page = without_scripts(page)  # a comparison in one is no tag; without main content it counts as one, as always
-    if _has_too_many_attributes(page):
+    if last is not None:
+        page = last.text(page)
+    if has_too_many_attributes(page):
         return "too_many_attributes"
-    return "too_deep" if _is_too_deep(page, config.max_depth) else None
+    return "too_deep" if is_too_deep(page, config.max_depth) else None
 
 
 def reject_text(text: str | None, min_characters: int) -> str | None:
@@ -247,9 +249,11 @@ def reject_text(text: str | None, min_characters: int) -> str | None:
     return "too_short" if len(text) < min_characters else None
 
 
-def markdown_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Callable[[str], str | None]:
+def markdown_function(
+    config: HtmlToMarkdownConfig, counts: Counter[str], last: LastPage | None
+) -> Callable[[str], str | None]:
     """Return the function from HTML to Markdown; None of a page that is too deep."""
-    extract = _extract_function(config, counts)
+    extract = _extract_function(config, counts, last)
     if config.formulas is None:
         return extract
     from marin_assets.stages.transform.formulas.formulas import with_formulas  # late, for its weight
@@ -257,12 +261,14 @@ def markdown_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Cal
     return lambda page: extract(with_formulas(page, counts))
 
 
-def _extract_function(config: HtmlToMarkdownConfig, counts: Counter[str]) -> Callable[[str], str | None]:
+def _extract_function(
+    config: HtmlToMarkdownConfig, counts: Counter[str], last: LastPage | None
+) -> Callable[[str], str | None]:
     if (fields := config.main_content) is None:
         return extractor_named(config.extractor)
     from marin_assets.stages.transform.html.main_markdown import main_markdown  # late, for its weight
 
-    return lambda page: main_markdown(page, fields, counts, max_depth=config.max_depth)
+    return lambda page: main_markdown(page, fields, counts, max_depth=config.max_depth, last=last)
 
 
 def extractor_named(name: str) -> Callable[[str], str]:
@@ -293,38 +299,3 @@ def split_page(page: Document, text: str, min_characters: int, max_characters: i
         return
     for number, piece in enumerate(pieces(text, min_characters, max_characters)):
         yield Document(id=f"{page.id}#{number}", text=piece, source=page.source, metadata=metadata)
-
-
-def _is_too_deep(page: str, max_depth: int) -> bool:
-    """Whether lists are nested deeper than `max_depth`, or unclosed elements create more than MAX_NODES.
-
-    The depth of other elements is not limited: a million <div> take 0.5 s.
-    """
-    tags = page.count("<")
-    if tags <= max_depth and tags * tags <= MAX_NODES:
-        return False
-    nodes = lists = formatting = last = 0
-    still_open: defaultdict[str, int] = defaultdict(int)
-    for match in SCANNED_TAG.finditer(page):
-        nodes += (lists + formatting) * page.count("<", last, match.start() + 1)
-        last = match.start() + 1
-        name = match[2].lower()
-        change = -1 if match[1] else 1
-        if change < 0 and not still_open[name]:
-            continue  # an end tag without a start tag
-        still_open[name] += change
-        if name in LISTS:
-            lists += change
-        else:
-            formatting += change
-        if lists > max_depth or nodes > MAX_NODES:
-            return True
-    return nodes + (lists + formatting) * page.count("<", last) > MAX_NODES
-
-
-def _has_too_many_attributes(page: str) -> bool:
-    """Whether a tag has more than MAX_ATTRIBUTES."""
-    if len(page) < ATTRIBUTES_ARE_COUNTED_FROM:
-        return False
-    tags = (match[0] for match in WHOLE_TAG.finditer(page))
-    return any(len(tag) > 2 * MAX_ATTRIBUTES and len(QUOTED.sub(" ", tag).split()) > MAX_ATTRIBUTES for tag in tags)

@@ -66,7 +66,7 @@ def page_of(
     from marin_assets.documents.charset import decode_page  # late, for its weight
 
     decoded = decode_page(response.body, response.headers.get("content-type"))
-    if not decoded.text.strip():
+    if not decoded.text or decoded.text.isspace():
         return "empty"
     counts["mime_sniffed"] += not identified
     counts["cut_pages"] += "warc-truncated" in headers

@@ -18,6 +18,7 @@ BLOCK_BORDER = re.compile(r"(?<!<br>)\n")
 TAGS = re.compile(r"<[^<>]*>")
 LINKED = re.compile(f"{LINK}([^{LINK}{LINK_END}]*){LINK_END}")
 STRUCTURE = re.compile(r"(?:\s*</?[uo]l>)*\s*")
+KIND = re.compile(r"<(h[1-6]|p|li)>")
 WIDE = re.compile("[\u0e00-\u0e7f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Letters of which each is worth about three of others, or stands without blanks between words."""
 SENTENCE_END = re.compile(r"[.!?…:;。！？：।॥؟۔։။።][\"'”’»“)\]]*\s*$")
@@ -36,7 +37,7 @@ poem or a list of names, has no blocks of text to be recognised by."""
 INVISIBLE = re.compile(r"\s*&lt;(?:img|iframe|script|style)\b", re.IGNORECASE)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Block:
     source: str
     kind: str
@@ -86,13 +87,15 @@ def blocks_of(minimal: str) -> list[Block]:
     A link counts in the block in which it begins and ends. One around several blocks may be a whole article.
     """
     blocks = []
-    for source in BLOCK_BORDER.split(minimal):
+    # The pattern alone takes five times as long.
+    for source in BLOCK_BORDER.split(minimal) if "<br>\n" in minimal else minimal.split("\n"):
         if STRUCTURE.fullmatch(source):
             blocks.append(Block(source=source, kind=""))
             continue
-        text = TAGS.sub("", source).strip()
-        size = size_of(text)
-        linked = sum(size_of(match[1]) for match in LINKED.finditer(text)) if LINK in text else 0
+        text = (TAGS.sub("", source) if "<" in source else source).strip()
+        size, linked = size_of(text), 0
+        if LINK in text:
+            linked = sum(map(size_of, LINKED.findall(text)))
         text = text.replace(LINK, "").replace(LINK_END, "")
         blocks.append(Block(source=source, kind=kind_of(source.lstrip(), text), size=size, linked=linked, text=text))
     return blocks
@@ -104,8 +107,8 @@ def kind_of(source: str, text: str) -> str:
         return "block"
     if not text:
         return ""
-    name = re.match(r"<(?:(h[1-6]|p|li)>)?", source)
-    return (name and name[1]) or "line"
+    name = KIND.match(source)
+    return name[1] if name else "line"
 
 
 def size_of(text: str) -> int:

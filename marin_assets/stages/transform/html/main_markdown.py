@@ -10,7 +10,7 @@ import html
 import re
 from collections import Counter
 
-from marin_assets.stages.transform.html.html_marks import INFO, INFO_END, LINK, LINK_END, mark
+from marin_assets.stages.transform.html.html_marks import INFO, INFO_END, LINK, LINK_END, LastPage, mark
 from marin_assets.stages.transform.html.main_blocks import main_blocks
 from marin_assets.stages.transform.html.main_content import MainContent
 from marin_assets.stages.transform.html.resiliparse_markdown import RENDERED_TWICE, MinimalHtml
@@ -55,9 +55,16 @@ TWEET = re.compile(r"(<blockquote\b[^<>]{0,200}?)\btwitter-(tweet|video)\b")
 """A quotation from a site whose buttons have its name too, by which Resiliparse leaves them out."""
 
 
-def main_markdown(page: str, fields: MainContent, counts: Counter[str], *, max_depth: int = 512) -> str | None:
+def main_markdown(
+    page: str,
+    fields: MainContent,
+    counts: Counter[str],
+    *,
+    max_depth: int = 512,
+    last: LastPage | None = None,
+) -> str | None:
     """Return the main content of a page as Markdown, "" if it has none; None if it has more than FEW_TAGS tags for each
-    level of `max_depth`, and elements that are nested deeper.
+    level of `max_depth`, and elements that are nested deeper. `last` may hold the page already.
 
     Adds to counts, in characters without blanks: page_characters (of the page's text), main_characters (of what
     Resiliparse leaves of it) and cut_characters (of what is cut of that); and in blocks cut_<reason>, for REASONS.
@@ -65,21 +72,24 @@ def main_markdown(page: str, fields: MainContent, counts: Counter[str], *, max_d
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
 
-    if "twitter-" in page:
-        page = TWEET.sub(r"\1\2", page)
     if fields.keep_captions:
         page = FIGURE.sub(r"\1div", page)
-    marked = mark(page, text_alone=True)
+    last = last or LastPage()
+    encoded = last.encoded(page)
+    marked = mark(page, last)
+    if "twitter-" in marked:
+        marked = TWEET.sub(r"\1\2", marked)
     links = Links(keep=fields.keep_links)
-    if "generator" in page[:HEAD].lower() and GENERATED.search(page, 0, HEAD):
+    if b"generator" in page[:HEAD].encode("utf-8", "surrogatepass").lower() and GENERATED.search(page, 0, HEAD):
         marked = SIDEBAR.sub(r"\1note", links.hidden(marked))
     tree = HTMLTree.parse(BODY.sub(rf"\g<0>{DEEPER}", marked, count=1))
     body = tree.body
     if body is None:
         return ""
-    if page.count("<") > FEW_TAGS * max_depth and body.query_selector(" > ".join("*" * (max_depth + 1))):
+    if encoded.count(b"<") > FEW_TAGS * max_depth and body.query_selector(" > ".join("*" * (max_depth + 1))):
         return None
-    skipped = [*LINE_NUMBERS, *(() if fields.keep_captions else CAPTIONS), *(RENDERED_TWICE if "<math" in page else ())]
+    skipped = [*LINE_NUMBERS, *(() if fields.keep_captions else CAPTIONS)]
+    skipped += RENDERED_TWICE if b"<math" in encoded else ()
     minimal = extract_plain_text(
         tree,
         preserve_formatting="minimal_html",

@@ -238,5 +238,5 @@ def numbered(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Replace no-break spaces, remove blanks at the ends of lines, and keep at most one blank line in a row."""
-    text = re.sub(r"(?<![ \t])[ \t]+$", "", text.replace("\u00a0", " ").replace("\r", ""), flags=re.MULTILINE)
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+    lines = text.replace("\u00a0", " ").replace("\r", "").split("\n")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join([line.rstrip(" \t") for line in lines])).strip("\n")

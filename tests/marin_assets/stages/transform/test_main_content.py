@@ -265,6 +265,20 @@ def test_a_comparison_in_a_script_is_no_tag_of_many_attributes(tmp_path: Path) -
     assert result["pages_kept"] == 1
 
 
+def test_each_page_of_a_shard_has_the_text_that_it_has_alone(tmp_path: Path) -> None:
+    texts = [f"<body>{BEFORE}<pre>{name}</pre><p>{name} {AFTER}</body>" for name in ("dark", "light", "dark")]
+    _, documents = convert(tmp_path, [Document(id=str(number), text=text) for number, text in enumerate(texts)])
+    assert [document.text for document in documents] == [main_text(text) for text in texts]
+    assert documents[0].text == documents[2].text != documents[1].text
+
+
+def test_items_are_numbered_after_items_of_the_same_tag_that_are_not() -> None:
+    items = "<ol><li class=a>red.</li><li class=a>green.</li></ol>"
+    numbered = "<ol start=7><li class=a>dark.</li><li class=a>light.</li></ol>"
+    text = main_text(f"{BEFORE}{items}{numbered}{AFTER}") or ""
+    assert [line.strip() for line in text.split("\n")[1:-1] if line] == ["1. red.", "2. green.", "7. dark.", "8. light."]
+
+
 @pytest.mark.parametrize(
     ("page", "reason"),
     [
