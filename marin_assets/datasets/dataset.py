@@ -14,12 +14,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from marin_assets.defaults.conversations import default_conversations
-from marin_assets.defaults.data import (
-    default_download_listed,
-    default_tokenize,
-    default_tokenize_chats,
-    downloaded_list,
-)
+from marin_assets.defaults.data import default_tokenize, default_tokenize_chats
+from marin_assets.defaults.downloads import default_download_listed, downloaded_list
 from marin_assets.defaults.sources.hub import default_download_hf
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
 from marin_assets.stages.transform.json_lists import JsonListsConfig, rows_of_json_lists

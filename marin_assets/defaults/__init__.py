@@ -14,10 +14,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from marin_assets.defaults.data import (
-    default_download,
-    default_download_listed,
     default_snapshot,
-    default_text_files,
     default_tokenize,
     default_tokenize_chats,
     default_tokenize_preferences,
@@ -43,6 +40,7 @@ from marin_assets.defaults.training import (
 
 if TYPE_CHECKING:
     from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
+    from marin_assets.defaults.downloads import default_download, default_download_listed, default_text_files
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
     from marin_assets.defaults.sources.dumps import (
         default_ar5iv,
@@ -59,6 +57,7 @@ if TYPE_CHECKING:
 
 MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
+    "downloads": "default_download default_download_listed default_text_files",
     "sources.crawl": "default_captures default_warc default_wet",
     "sources.dumps": "default_ar5iv default_pmc default_pubmed default_stackexchange "
     "default_wikipedia default_wikipedia_xml",

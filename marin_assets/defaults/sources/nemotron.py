@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from marin_assets.defaults.data import default_download_listed, downloaded_list
+from marin_assets.defaults.downloads import default_download_listed, downloaded_list
 from marin_assets.defaults.environment import curated
 from marin_assets.stages.transform.ingest import ALL, IngestConfig, ingest
 from marin_assets.stages.transform.path_keys import PathKeys

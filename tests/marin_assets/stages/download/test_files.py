@@ -14,7 +14,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from marin_assets.defaults.data import default_download
+from marin_assets.defaults.downloads import default_download
 from marin_assets.stages.download.files import DownloadFilesConfig, SourceError, copy_file, download_files, list_source
 from marin_assets.stages.download.files import source_file as as_listed
 from marin_assets.stages.download.web import faults
