@@ -11,8 +11,9 @@ Each row is an address or rejected for one reason, rows = urls + rows_rejected, 
 = sum of outcome_<x>. The output is a capture: it depends on the time of the crawl. Its version is that of the list and
 the config.
 
-A host has one connection at a time, and `delay_s` or its Crawl-delay between two requests; robots.txt is obeyed. Only
-public addresses are connected. A crawl that was killed continues behind its last batch.
+A host has one connection at a time, and `delay_s` or its Crawl-delay between two requests; hosts with one address share
+its connection and its `delay_s`; robots.txt is obeyed. Only public addresses are connected. A crawl that was killed
+continues behind the last answer that had arrived, in a bucket behind the last batch; tries and failures count on.
 """
 
 from __future__ import annotations
@@ -90,12 +91,15 @@ class FetchPagesConfig:
     """Size of a WARC file."""
     delay_s: float = 1.0
     """Time between the end of a request to a host and the next one; a Crawl-delay may be longer."""
+    by_address: bool = True
+    """Whether host names with one address share its connection and `delay_s`. False is for lists whose hosts are behind
+    a few networks of delivery, which answer for many thousands of sites from one address."""
     backoff_s: float = 5.0
     """Time that a host is left alone after its first failure. It doubles with each failure in a row, up to 300 s."""
     connections: int = 64
     """Hosts that are visited at once. An answer takes up to three times max_page_bytes of memory."""
     commit_s: float = 10.0
-    """Time between two batches: a kill loses what came after the last one."""
+    """Time between two batches. In a bucket a kill loses what came after the last one."""
     allowed_networks: tuple[str, ...] = ()
     """Networks that are connected although they are not public, such as "127.0.0.0/8" for a test on loopback."""
     hosts: dict[str, str] = field(default_factory=dict)
@@ -191,6 +195,7 @@ def _crawl(config: FetchPagesConfig, hidden: str, listing: str, folder: str) -> 
     before = restored(folder)
     if before.batches:
         log.info("%s addresses have an outcome of an earlier attempt", f"{len(before.done):,}")
+    first = before.batches[-1] + 1 if before.batches else 0
     guard = Guard(allowed=_networks(config), fixed=config.hosts, resolve=system_resolve)
     crawl = Crawl(
         config=config,
@@ -203,10 +208,11 @@ def _crawl(config: FetchPagesConfig, hidden: str, listing: str, folder: str) -> 
         ),
         # an earlier attempt may have visited a host just now
         frontier=Frontier(
-            jobs_of(listing, before.done, config.max_pages_per_host),
+            jobs_of(listing, before.done, config.max_pages_per_host, before.tries),
             first_wait_s=config.delay_s if exists(join(hidden, "begun.json")) else 0.0,
+            address_delay_s=config.delay_s,
         ),
-        batches=Batches(folder, before.batches, config.commit_s),
+        batches=Batches(folder, first, config.commit_s),
         listed=hashes_in(listing),
         before=before,
     )

@@ -19,6 +19,7 @@ class Job:
     is_over_limit: bool = False
     """Whether the listing has max_pages_per_host addresses of its host before it."""
     tries: int = 0
+    """Failures at `url`, those of earlier attempts too."""
     visited: list[str] = field(default_factory=list)
     """Addresses that redirected."""
     records: list[bytes] = field(default_factory=list)
