@@ -28,6 +28,7 @@ from marin_assets.stages.download.fetch.failure import LASTING, PASSING
 from marin_assets.stages.download.fetch.listing import list_addresses, listing_shard
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.configuration.user_agent import is_contact
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import exists, read_json, remove_folder, write_json
@@ -42,7 +43,6 @@ OUTCOMES = (
     "bad_redirect", "redirect_loop", "too_many_redirects", "host_failed", "host_limit", "budget",
 )  # fmt: skip
 """Outcomes of addresses; docs/reference/crawls.md explains each."""
-CONTACT = re.compile(r"https?://[^\s()<>\"]+\.[^\s()<>\"]+\Z|(?:mailto:)?[^\s()<>@\"]+@[^\s()<>@\"]+\.[a-zA-Z]{2,}\Z")
 AGENT = re.compile(r"[A-Za-z_-]{3,40}\Z")
 """A product token of RFC 9309."""
 log = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ def fetch_pages(config: FetchPagesConfig) -> dict[str, Any]:
 
 
 def _check(config: FetchPagesConfig) -> None:
-    if not CONTACT.match(config.contact) or not config.contact.isascii():
+    if not is_contact(config.contact):
         raise FetchPagesError(
             f"contact is {config.contact!r}, expected an address of a page about the crawl, 'https://…', or of mail, "
             "by which the owner of a site can reach you: sites block crawlers without one. Pass contact=versioned(…)."
