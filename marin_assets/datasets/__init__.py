@@ -1,8 +1,9 @@
 """Data sets that are known: their files at a commit, columns, licences and sizes, and the steps that read them.
 
-from marin_assets.datasets import chats, dolma, fineweb_edu
+from marin_assets.datasets import chats, dolma, fineweb_edu, preferences
 
-fineweb_edu.documents(), dolma["wiki"].tokenized(tokenizer), chats["allenai/tulu-3-sft-mixture"].tokenized(…)
+fineweb_edu.documents(), dolma["wiki"].tokenized(tokenizer), chats["allenai/tulu-3-sft-mixture"].tokenized(…),
+preferences["allenai/olmo-2-1124-7b-preference-mix"].preferences()
 
 May import marin_assets.defaults, its stages, marin_assets.step and marin_resources.
 """
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from marin_assets.datasets.catalogue import CATALOGUE, FAMILIES
 from marin_assets.datasets.code import starcoderdata
-from marin_assets.datasets.dataset import Chats, Corpus, Dataset, HubFiles, ListedFiles
+from marin_assets.datasets.conversational import Chats, MessageTrees, Preferences
+from marin_assets.datasets.dataset import Corpus, Dataset, HubFiles, ListedFiles
 from marin_assets.datasets.encyclopedia import (
     ar5iv_no_problem,
     ar5iv_warning,
@@ -25,6 +27,7 @@ from marin_assets.datasets.encyclopedia import (
 from marin_assets.datasets.evaluation import paloma, uncheatable_eval
 from marin_assets.datasets.instructions import chats
 from marin_assets.datasets.math import finemath, proof_pile_2
+from marin_assets.datasets.pairs import preferences
 from marin_assets.datasets.web import (
     dclm_baseline,
     dolma,
@@ -45,6 +48,8 @@ __all__ = [
     "Dataset",
     "HubFiles",
     "ListedFiles",
+    "MessageTrees",
+    "Preferences",
     "ar5iv_no_problem",
     "ar5iv_warning",
     "chats",
@@ -61,6 +66,7 @@ __all__ = [
     "nemotron_cc_v2",
     "nemotron_cc_v2_1",
     "paloma",
+    "preferences",
     "proof_pile_2",
     "stackexchange",
     "starcoderdata",

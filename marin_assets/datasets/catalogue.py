@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from marin_assets.datasets import code, encyclopedia, evaluation, math, web
 from marin_assets.datasets.dataset import Dataset, Family
 from marin_assets.datasets.instructions import chats
+from marin_assets.datasets.pairs import preferences
 
 
 def _by_name(datasets: Iterable[Dataset]) -> Family[Dataset]:
@@ -34,6 +35,7 @@ FAMILIES: Mapping[str, Mapping[str, Dataset]] = {
     ),
     "evaluation": _by_name([*evaluation.paloma.values(), *evaluation.uncheatable_eval.values()]),
     "chats": _by_name(chats.values()),
+    "preferences": _by_name(preferences.values()),
 }
 """Family -> name -> data set."""
 

@@ -11,10 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from marin_assets.defaults.conversations import default_conversations
-from marin_assets.defaults.data import default_tokenize, default_tokenize_chats
+from marin_assets.defaults.data import default_tokenize
 from marin_assets.defaults.downloads import default_download_listed, downloaded_list
 from marin_assets.defaults.sources.hub import default_download_hf
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
@@ -187,37 +186,6 @@ class Corpus(Dataset):
     def tokenized(self, tokenizer: Step | InputName | str, *, validation_fraction: float | None = None) -> Step:
         """Return the step "tokenized/<name>": caches of its documents, as `default_tokenize` makes them."""
         return default_tokenize(self.name, self.documents(), tokenizer, validation_fraction=validation_fraction)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chats(Dataset):
-    """A data set of chats, or of instructions with answers."""
-
-    adapter: str = "openai"
-    """The shape of its rows: see docs/reference/chats.md."""
-
-    def conversations(self, **fields: Any) -> Step:
-        """Return the step "conversations/<name>", as `default_conversations` makes it: equal ones once, in order."""
-        return default_conversations(self, **fields)
-
-    def tokenized(
-        self,
-        tokenizer: Step | InputName,
-        *,
-        max_seq_len: int,
-        template: str = "plain",
-        validation_fraction: float | None = None,
-    ) -> Step:
-        """Return the step "tokenized/<name>": caches of its chats, as `default_tokenize_chats` makes them."""
-        return default_tokenize_chats(
-            self.name,
-            self.rows(),
-            tokenizer,
-            max_seq_len=max_seq_len,
-            adapter=self.adapter,
-            template=template,
-            validation_fraction=validation_fraction,
-        )
 
 
 class Family(dict[str, D]):

@@ -32,9 +32,9 @@ paloma = by_name(
         Corpus(
             name=f"paloma/{subset}",
             files=HubFiles(id="allenai/paloma", revision="65cd6fc", globs=(f"{folder}/val/val*.jsonl.gz",), gated=True),
-            licence=None,  # each subset has its own
+            licence="AI2 ImpACT License, Low Risk (some sources have their own)",
             metadata=("subdomain",),
-            facts=("marin experiments/paloma.py: id, revision, globs; card: gated",),
+            facts=("marin experiments/paloma.py: id, revision, globs; card: gated, licence",),
         )
         for subset, folder in _PALOMA_FOLDERS.items()
     ],

@@ -167,8 +167,11 @@ def _of_v2(family: str) -> dict[str, Corpus]:
         Corpus(
             name=f"{family}/{subset}",
             files=HubFiles(id=hub_id, revision=revision, globs=(f"{folder}/**/*.parquet",), gated=True),
-            licence=None,
-            facts=("marin experiments/pretraining_datasets/nemotron_v2.py: id, revision, globs, column, gated",),
+            licence="NVIDIA Data Agreement for Model Training",
+            facts=(
+                "marin experiments/pretraining_datasets/nemotron_v2.py: id, revision, globs, column, gated",
+                "public users who accepted it: licence; it allows training, and no copies for others",
+            ),
         )
         for subset, folder in folders.items()
     ]

@@ -23,7 +23,7 @@ C = TypeVar("C", ConversationsConfig, PreferencesConfig, ThreadsConfig)
 
 
 class KnownChats(Protocol):
-    """A data set of chats in `marin_assets.datasets`."""
+    """A data set of chats or of preferences in `marin_assets.datasets`."""
 
     @property
     def name(self) -> str: ...
@@ -60,12 +60,12 @@ def default_conversations(
     return _step(f"conversations/{name}", conversations, config, rows, expectations, "records_unaccounted")
 
 
-@checks_arguments("adapter")
+@checks_arguments("name", "dataset", "adapter")
 def default_preferences(
-    name: str,
-    dataset: Step | InputName,
+    name: str | KnownChats,
+    dataset: Step | InputName | KnownChats | None = None,
     *,
-    adapter: Any = "chats",
+    adapter: Any = None,
     are_json_lists: bool = False,
     expectations: Sequence[Expectation] = (),
     **fields: Any,
@@ -74,8 +74,11 @@ def default_preferences(
 
     The arguments are those of `default_conversations`, `fields` those of PreferencesConfig.
     """
-    rows: Step | InputName = _lines(name, dataset) if are_json_lists else dataset
-    config = PreferencesConfig(rows_path=output_path_of(rows), adapter=_adapter(adapter), source=versioned(name))
+    name, rows, own = _rows_of("default_preferences", name, dataset)
+    if are_json_lists:
+        rows = _lines(name, rows)
+    adapter = _adapter(adapter if adapter is not None else own or "chats")
+    config = PreferencesConfig(rows_path=output_path_of(rows), adapter=adapter, source=versioned(name))
     config = _with(config, fields)
     return _step(f"preferences/{name}", preferences, config, rows, expectations, "records_unaccounted")
 
@@ -98,14 +101,14 @@ def _rows_of(function: str, name: Any, dataset: Any) -> tuple[str, Step | InputN
     if not isinstance(name, str):
         name = getattr(name, "name", name)
     if not isinstance(name, str):
-        raise ConfigError(f"{function} got name={name!r}, expected a text, or a data set of chats.")
+        raise ConfigError(f"{function} got name={name!r}, expected a text, or a data set.")
     if isinstance(given, Step | InputName):
         return name, given, None
     rows, adapter = getattr(given, "rows", None), getattr(given, "adapter", None)
     if rows is None or not isinstance(adapter, str):
         raise ConfigError(
-            f"{function} got dataset={given!r:.100}, expected a step, or a data set of chats such as chats['…'] of "
-            "marin_assets.datasets."
+            f"{function} got dataset={given!r:.100}, expected a step, or a data set such as chats['…'] and "
+            "preferences['…'] of marin_assets.datasets."
         )
     return name, rows(), adapter
 

@@ -126,6 +126,12 @@ SETTINGS = (
         check="marin_resources.storage.usage.prices:declared_prices",
     ),
     Setting(
+        name="MARIN_CONTACT",
+        meaning="the contact that downloads name to servers: an address of a page or of mail",
+        default="none: name and version alone",
+        check="marin_resources.configuration.user_agent:declared_contact",
+    ),
+    Setting(
         name="MARIN_WEBHOOK_URL",
         meaning="the webhook that gets what breaks",
         kind=Kind.URL,

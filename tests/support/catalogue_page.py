@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from marin_assets.datasets import FAMILIES, Chats, Corpus, Dataset, HubFiles
+from marin_assets.datasets import FAMILIES, Chats, Corpus, Dataset, HubFiles, MessageTrees, Preferences
 
 PAGE = Path(__file__).parents[2] / "docs/reference/datasets.md"
 BEGINNING, END = "<!-- catalogue -->", "<!-- end of the catalogue -->"
@@ -19,6 +19,7 @@ TITLES = {
     "encyclopedia": "Articles, questions, papers",
     "evaluation": "Evaluation",
     "chats": "Chats and instructions",
+    "preferences": "Preferences",
 }
 
 
@@ -53,7 +54,9 @@ def _revision(dataset: Dataset) -> str:
 
 
 def _columns(dataset: Dataset) -> str:
-    if isinstance(dataset, Chats):
+    if isinstance(dataset, MessageTrees):
+        return "messages of trees"
+    if isinstance(dataset, Chats | Preferences):
         return f"`{dataset.adapter}`"
     assert isinstance(dataset, Corpus)
     more = ["all"] if isinstance(dataset.metadata, str) else [f"`{column}`" for column in dataset.metadata]

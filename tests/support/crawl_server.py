@@ -38,6 +38,8 @@ class CrawlServer:
         """Method, path, range."""
         self.encodings: set[str | None] = set()
         """Accept-Encoding of the requests."""
+        self.agents: set[str | None] = set()
+        """User-Agent of the requests."""
         self.sent_bytes: Counter[str] = Counter()
         self.conditions: list[str] = []
         """`If-Match` of the requests that have it."""
@@ -98,6 +100,7 @@ def _handler(crawl: CrawlServer) -> type[BaseHTTPRequestHandler]:
             crawl.requests.append((self.command, path, self.headers.get("Range", "")))
             crawl.times_s.append(time.time())
             crawl.encodings.add(self.headers.get("Accept-Encoding"))
+            crawl.agents.add(self.headers.get("User-Agent"))
             if path not in crawl.files:
                 self.refuse(404)
                 return

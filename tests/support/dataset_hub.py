@@ -82,6 +82,8 @@ class DatasetHub:
         self.requests: list[tuple[str, str, str]] = []
         """Server ("hub" or "storage"), path, range."""
         self.tokens: dict[str, set[str | None]] = {"hub": set(), "storage": set()}
+        self.agents: set[str | None] = set()
+        """User-Agent of all requests, to both servers."""
         self.sent_bytes: Counter[str] = Counter()
         """Bytes of content by path."""
         self.gate: threading.Event | None = None
@@ -160,6 +162,7 @@ def _handler(hub: DatasetHub, server: str) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             hub.requests.append((server, unquote(self.path), self.headers.get("Range", "")))
             hub.tokens[server].add(self.headers.get("Authorization"))
+            hub.agents.add(self.headers.get("User-Agent"))
             parts = urlsplit(self.path)
             if server == "storage":
                 self.stored(parts.path, parse_qs(parts.query))

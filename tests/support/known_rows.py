@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import zstandard
 from dataset_hub import DatasetHub
 
-from marin_assets.datasets import Chats, Corpus, Dataset, HubFiles, ListedFiles
+from marin_assets.datasets import Chats, Corpus, Dataset, HubFiles, ListedFiles, MessageTrees, Preferences
 
 ROWS = 4
 LICENSED = {"spdx": "other"}
@@ -26,8 +26,11 @@ def commit_of(revision: str) -> str:
 
 def serve(dataset: Dataset, hub: DatasetHub) -> Dataset:
     """Add the files of the data set to the hub. Returns the data set; one of another server at the hub's address."""
-    rows = chats_of(dataset.adapter) if isinstance(dataset, Chats) else texts_of(dataset)  # type: ignore[arg-type]
-    files = dataset.files
+    rows, files = rows_of(dataset), dataset.files
+    if isinstance(dataset, MessageTrees):
+        assert isinstance(files, HubFiles)
+        add(hub, files.id, files.revision, _files_of_trees(files, rows))
+        return dataset
     if isinstance(files, HubFiles):
         content = {"README.md": _card(files), **{path: encoded(path, rows) for path in paths_of(dataset)}}
         if dataset.is_json_lists:
@@ -63,6 +66,61 @@ def add(hub: DatasetHub, name: str, revision: str, files: dict[str, bytes]) -> N
     repo = hub.repos[f"datasets/{name}"]
     repo.commits = {commit: {**repo.commits.get(commit, {}), **files}}
     repo.branches["main"] = commit
+
+
+def rows_of(dataset: Dataset) -> list[dict[str, Any]]:
+    """Rows in the schema of the data set."""
+    if isinstance(dataset, MessageTrees):
+        return [message for number in range(ROWS) for message in tree_of(number)]
+    if isinstance(dataset, Chats):
+        return chats_of(dataset.adapter)
+    if isinstance(dataset, Preferences):
+        return [{**_pair(dataset.adapter, number), "source": "made"} for number in range(ROWS)]
+    assert isinstance(dataset, Corpus)
+    return texts_of(dataset)
+
+
+def _files_of_trees(files: HubFiles, rows: list[dict[str, Any]]) -> dict[str, bytes]:
+    """Files with the names that OpenAssistant's have: splits are not in the card; the messages are again in others."""
+    other = {"train": "validation", "validation": "train"}[files.split or ""]
+    return {
+        "README.md": b"---\nlicense: apache-2.0\n---\n",
+        f"data/{files.split}-00000-of-00001-b42a775f407cee45.parquet": encoded("a.parquet", rows[::-1]),
+        f"data/{other}-00000-of-00001-134b8fd0c89408b6.parquet": encoded("a.parquet", tree_of(ROWS)),
+        "2023-04-12_oasst_all.messages.jsonl.gz": encoded("a.jsonl.gz", rows + tree_of(ROWS)),
+    }
+
+
+def tree_of(number: int) -> list[dict[str, Any]]:
+    """The messages of a tree: a question with two answers, the better of which has a follow-up and its answer. One
+    more answer was refused by reviewers, although its rank is the best."""
+
+    def message(id: str, parent: str | None, role: str, text: str, rank: int | None, **fields: Any) -> dict[str, Any]:
+        return {
+            "message_id": f"{number}{id}", "parent_id": parent and f"{number}{parent}", "user_id": "u",
+            "created_date": "2023-02-05T14:23:50.983374+00:00", "text": text, "role": role,
+            "lang": ("en", "de")[number % 2], "review_count": 3, "review_result": True, "deleted": False, "rank": rank,
+            "synthetic": False, "model_name": None, "message_tree_id": f"{number}q", "tree_state": "ready_for_export",
+            **fields,
+        }  # fmt: skip
+
+    return [
+        message("q", None, "prompter", f"What is the sum of {number} and {number}?", None),
+        message("a", "q", "assistant", "It is odd.", 2),
+        message("b", "q", "assistant", f"It is {2 * number}.", 1),
+        message("c", "q", "assistant", "Look it up.", 0, review_result=False),
+        message("d", "b", "prompter", "Are you sure?", None, review_result=None),
+        message("e", "d", "assistant", "Yes.", 0),
+    ]
+
+
+def _pair(adapter: str, number: int) -> dict[str, Any]:
+    prompt, right, wrong = f"What is the sum of {number} and {number}?", f"It is {2 * number}.", "It is odd."
+    if adapter == "transcripts":
+        begin = f"\n\nHuman: {prompt}\n\nAssistant: "
+        return {"chosen": begin + right, "rejected": begin + wrong}
+    sides = [[{"role": "user", "content": prompt}, {"role": "assistant", "content": text}] for text in (right, wrong)]
+    return {"chosen": sides[0], "rejected": sides[1]}
 
 
 def texts_of(corpus: Corpus) -> list[dict[str, Any]]:

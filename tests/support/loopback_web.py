@@ -58,6 +58,11 @@ class LoopbackWeb:
         self.requests: list[tuple[float, str, str, str]] = []
         self.open: Counter[str] = Counter()
         self.most_open = 0
+        self.times_at: dict[str, list[float]] = defaultdict(list)
+        """Address -> times of requests."""
+        self.open_at: Counter[str] = Counter()
+        self.most_open_at = 0
+        """Requests to one address at once."""
         self.seen: Counter[tuple[str, str]] = Counter()
         self.expected: dict[str, str] = {}
         self._fill()
@@ -76,8 +81,9 @@ class LoopbackWeb:
         return times
 
     def least_gap_s(self) -> float:
-        gaps = [b - a for times in self.times_of().values() for a, b in pairwise(times)]
-        return min(gaps)
+        """Seconds between two requests to a host, or to an address."""
+        every = (*self.times_of().values(), *self.times_at.values())
+        return min(b - a for times in every for a, b in pairwise(times))
 
     def _fill(self) -> None:
         for number, name in enumerate(self.names):
@@ -230,6 +236,16 @@ TRAPS: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 @contextmanager
+def trick(path: str, respond: Any) -> Iterator[None]:
+    """A path that answers by `respond(web, host, path, send)` until the block ends."""
+    TRICKS[path] = respond
+    try:
+        yield
+    finally:
+        del TRICKS[path]
+
+
+@contextmanager
 def loopback_web() -> Iterator[LoopbackWeb]:
     """It serves until the block ends."""
     with socket.socket() as probe:
@@ -263,12 +279,17 @@ def _serve(web: LoopbackWeb, loop: asyncio.AbstractEventLoop, ready: threading.E
             host = headers["Host"].partition(":")[0]
             path = first.split()[1].removeprefix("/")
             web.requests.append((at, host, path, headers.get("User-Agent", "")))
-            web.open[host] += 1
+            address = writer.get_extra_info("sockname")[0]
+            web.times_at[address].append(at)
+            for opened, key in ((web.open, host), (web.open_at, address)):
+                opened[key] += 1
             web.most_open = max(web.most_open, web.open[host])
+            web.most_open_at = max(web.most_open_at, web.open_at[address])
             # a client that hangs up has no connection any more, though the answer is not at its end
             answer, gone = asyncio.ensure_future(web.respond(host, path, send)), asyncio.ensure_future(reader.read())
             await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
             web.open[host] -= 1
+            web.open_at[address] -= 1
             gone.cancel()
             await answer
         with suppress(OSError, asyncio.CancelledError):

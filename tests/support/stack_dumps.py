@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -77,6 +78,20 @@ def dump_of(rows: Iterable[Mapping[str, Any] | bytes], filters: Any = None) -> b
     others = {name: table_of([b'  <row Id="1" />'], root=name.lower()) for name in ("Badges", "Users")}
     members = {"Badges.xml": others["Badges"], "Posts.xml": table_of(rows), "Users.xml": others["Users"]}
     return archive_of(members, filters)
+
+
+def drawn_rows(seed: int, count: int) -> list[dict[str, Any]]:
+    """Questions, and answers far from them, in the order of a dump."""
+    draw, rows, threads = random.Random(seed), list[dict[str, Any]](), list[int]()
+    for id in range(1, count + 1):
+        body = f"<p>{draw.randbytes(draw.randrange(20, 300)).hex()}</p>"
+        if not threads or draw.random() < 0.4:
+            threads.append(id)
+            rows.append(question(id, body=body, score=draw.randrange(5, 40)))
+        else:
+            parent = draw.choice(threads) if draw.random() < 0.9 else count + id
+            rows.append(answer(id, parent, body=body, score=draw.randrange(-3, 9)))
+    return rows
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import json
+import random
 import sys
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
@@ -54,6 +55,11 @@ def multistream(pages: Sequence[str], *, a_stream: int = 2) -> tuple[bytes, byte
         lines += [f"{len(content)}:{first + k}:Owl: a bird" for k in range(len(pages[first : first + a_stream]))]
         content += bz2.compress("".join(pages[first : first + a_stream]).encode())
     return content + bz2.compress(END.encode()), bz2.compress("".join(f"{x}\n" for x in lines).encode()), offsets
+
+
+def drawn_pages(number: int, seed: int = 3) -> list[str]:
+    draw = random.Random(seed)
+    return [page(n, f"Owl {n} " + draw.randbytes(draw.randrange(400)).hex() + " é & <b>") for n in range(number)]
 
 
 def main() -> None:

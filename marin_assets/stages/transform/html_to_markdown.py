@@ -258,7 +258,8 @@ def markdown_function(
         return extract
     from marin_assets.stages.transform.formulas.formulas import with_formulas  # late, for its weight
 
-    return lambda page: extract(with_formulas(page, counts))
+    rules = config.formulas.rules
+    return lambda page: extract(with_formulas(page, counts, rules))
 
 
 def _extract_function(

@@ -19,6 +19,8 @@ from marin_assets.datasets import (
     Corpus,
     HubFiles,
     ListedFiles,
+    MessageTrees,
+    Preferences,
     dolma,
     fineweb_edu,
     nemotron_cc,
@@ -35,7 +37,9 @@ from marin_assets.step.step import Step
 from marin_assets.step.values import ConfigError, InputName, unwrap_versioned_value
 
 CORPORA = [dataset for dataset in CATALOGUE.values() if isinstance(dataset, Corpus)]
-CHATS = [dataset for dataset in CATALOGUE.values() if isinstance(dataset, Chats)]
+TREES = [dataset for dataset in CATALOGUE.values() if isinstance(dataset, MessageTrees)]
+CHATS = [dataset for dataset in CATALOGUE.values() if isinstance(dataset, Chats) and dataset not in TREES]
+PREFERENCES = [dataset for dataset in CATALOGUE.values() if isinstance(dataset, Preferences)]
 UNPINNED = {
     # no commit of these is known for certain
     *("wikipedia", "stackexchange", "ar5iv-no-problem", "ar5iv-warning"),
@@ -139,6 +143,65 @@ def test_the_rows_of_a_set_of_chats_become_conversations(dataset: Chats, hub: Da
     assert {(document["source"], document["metadata"]["source"]) for document in documents} == {(dataset.name, "made")}
 
 
+@pytest.mark.parametrize("dataset", some(TREES), ids=name)
+def test_the_best_threads_of_trees_become_conversations(dataset: MessageTrees, hub: DatasetHub, tmp_path: Path) -> None:
+    serve(dataset, hub)
+    path, results = compute(dataset.conversations(), tmp_path)
+    threads, result = results[f"rows/{dataset.name}"], results[f"conversations/{dataset.name}"]
+    assert (threads["messages"], threads["trees"], threads["threads"]) == (6 * ROWS, ROWS, ROWS)
+    assert (threads["rejected_refused"], threads["rejected_not_chosen"], threads["rejected"]) == (ROWS, ROWS, 2 * ROWS)
+    assert (result["conversations"], result["rejected"]) == (ROWS, 0)
+    documents = {row["id"]: row for shard in list_shards(path) for _, row in read_rows(shard)}
+    assert [turn["content"] for turn in documents["3e"]["messages"]] == [
+        "What is the sum of 3 and 3?", "It is 6.", "Are you sure?", "Yes.",
+    ]  # fmt: skip
+    assert documents["3e"]["metadata"] == {"tree": "3q", "language": "de"}
+
+
+def test_all_threads_of_the_trees_of_a_language_are_another_step(hub: DatasetHub, tmp_path: Path) -> None:
+    serve(TREES[0], hub)
+    path, _ = compute(TREES[0].conversations(paths="all", languages=("en",)), tmp_path)
+    rows = [row for shard in list_shards(path) for _, row in read_rows(shard)]
+    assert sorted(row["id"] for row in rows) == ["0a", "0e", "2a", "2e"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dataset", TREES, ids=name)
+def test_the_threads_of_trees_are_learnt(
+    dataset: MessageTrees, hub: DatasetHub, tokenizer_path: str, tmp_path: Path
+) -> None:
+    serve(dataset, hub)
+    tokenizer: Any = InputName.hardcoded(tokenizer_path)
+    _, results = compute(dataset.tokenized(tokenizer, max_seq_len=512, validation_fraction=0.0), tmp_path)
+    result = results[f"tokenized/{dataset.name}"]
+    assert (result["kept"], result["rejected"]) == (ROWS, 0)
+
+
+@pytest.mark.parametrize("dataset", some(PREFERENCES), ids=name)
+def test_the_rows_of_a_set_of_preferences_become_pairs(dataset: Preferences, hub: DatasetHub, tmp_path: Path) -> None:
+    serve(dataset, hub)
+    path, results = compute(dataset.preferences(metadata_columns=("source",)), tmp_path)
+    result = results[f"preferences/{dataset.name}"]
+    assert (result["records"], result["preferences"], result["rejected"]) == (ROWS, ROWS, 0)
+    assert not [key for key in result if key.startswith("unread_")]
+    rows = [row for shard in list_shards(path) for _, row in read_rows(shard)]
+    assert [(row["chosen"][-1]["content"], row["rejected"][-1]["content"]) for row in rows] == [
+        (f"It is {2 * number}.", "It is odd.") for number in range(ROWS)
+    ]
+    assert {row["source"] for row in rows} == {dataset.name}
+
+
+@pytest.mark.parametrize("dataset", some(PREFERENCES), ids=name)
+def test_the_rows_of_a_set_of_preferences_are_learnt(
+    dataset: Preferences, hub: DatasetHub, tokenizer_path: str, tmp_path: Path
+) -> None:
+    serve(dataset, hub)
+    tokenizer: Any = InputName.hardcoded(tokenizer_path)
+    _, results = compute(dataset.tokenized(tokenizer, max_seq_len=512, validation_fraction=0.0), tmp_path)
+    result = results[f"tokenized/{dataset.name}"]
+    assert (result["kept"], result["rejected"]) == (ROWS, 0)
+
+
 def gate(dataset: Any, hub: DatasetHub) -> None:
     if dataset.files.gated:
         hub.repos[f"datasets/{dataset.files.id}"].is_gated = True
@@ -170,7 +233,7 @@ def test_each_entry_is_pinned_or_known_not_to_be(dataset: Any) -> None:
 @pytest.mark.parametrize("dataset", CATALOGUE.values(), ids=name)
 def test_each_entry_states_where_its_facts_are_from(dataset: Any) -> None:
     assert dataset.facts
-    assert any(fact.startswith("marin ") for fact in dataset.facts)
+    assert any(fact.startswith(("marin ", "public users' pins: ", "page of the commit: ")) for fact in dataset.facts)
     licences = [fact for fact in dataset.facts if "licence" in fact or "terms" in fact or "ContentLicense" in fact]
     assert licences or dataset.licence is None
 

@@ -42,6 +42,7 @@ SAMPLES: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "MARIN_DEVICE_PRICES": ('{v5p = "4.2@2026-11-01"}', "v5p=4.2@2026-11-01", "v5p"),
+    "MARIN_CONTACT": ('"you@example.org"', "you@example.org", "you"),
     "MARIN_WEBHOOK_URL": ('"https://hooks.example.org/x"', "https://hooks.example.org/x", "hooks"),
     "MARIN_UI_URL": ('"https://marin.example.org"', "https://marin.example.org", "marin.example.org"),
     "MARIN_LOG_FORMAT": ('"json"', "json", "xml"),

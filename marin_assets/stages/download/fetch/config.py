@@ -9,10 +9,10 @@ from typing import Any
 
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.configuration.user_agent import is_contact
 from marin_resources.hardware.resources import Resources
 from marin_resources.types.errors import MarinError
 
-CONTACT = re.compile(r"https?://[^\s()<>\"]+\.[^\s()<>\"]+\Z|(?:mailto:)?[^\s()<>@\"]+@[^\s()<>@\"]+\.[a-zA-Z]{2,}\Z")
 AGENT = re.compile(r"[A-Za-z_-]{3,40}\Z")
 """A product token of RFC 9309."""
 
@@ -60,12 +60,15 @@ class FetchPagesConfig:
     """Size of a WARC file."""
     delay_s: float = 1.0
     """Time between the end of a request to a host and the next one; a Crawl-delay may be longer."""
+    by_address: bool = True
+    """Whether host names with one address share its connection and `delay_s`. False is for lists whose hosts are behind
+    a few networks of delivery, which answer for many thousands of sites from one address."""
     backoff_s: float = 5.0
     """Time that a host is left alone after its first failure. It doubles with each failure in a row, up to 300 s."""
     connections: int = 64
     """Hosts that are visited at once. An answer takes up to three times max_page_bytes of memory."""
     commit_s: float = 10.0
-    """Time between two batches: a kill loses what came after the last one."""
+    """Time between two batches. In a bucket a kill loses what came after the last one."""
     allowed_networks: tuple[str, ...] = ()
     """Networks that are connected although they are not public, such as "127.0.0.0/8" for a test on loopback."""
     hosts: dict[str, str] = field(default_factory=dict)
@@ -77,7 +80,7 @@ class FetchPagesConfig:
 
 def check(config: FetchPagesConfig) -> None:
     """Raise FetchPagesError for values that cannot be used."""
-    if not CONTACT.match(config.contact) or not config.contact.isascii():
+    if not is_contact(config.contact):
         raise FetchPagesError(
             f"contact is {config.contact!r}, expected an address of a page about the crawl, 'https://…', or of mail, "
             "by which the owner of a site can reach you: sites block crawlers without one. Pass contact=versioned(…)."

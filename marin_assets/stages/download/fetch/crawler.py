@@ -2,7 +2,8 @@
 
 Before the first page of an origin its robots.txt is fetched. A redirect is a job for the queue of its host, so that
 every request waits for its turn; one to another address of the listing ends there. A failure that may pass is tried
-again behind the other pages of its host, after a wait that doubles, or that the server states.
+again behind the other pages of its host, after a wait that doubles, or that the server states. Failures and waits are
+rows of the batches, so a crawl that was killed counts on.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Crawler:
         now = time.time()
         for name, row in self._crawl.before.hosts.items():
             wait_s = min(max(0.0, row["not_before"] - now), LONGEST_STATED_WAIT_S)
-            self._frontier.restore(name, wait_s, row["ended"])
+            self._frontier.restore(name, wait_s, row["ended"], row.get("failures", 0))
 
     def _work(self) -> None:
         while (turn := self._frontier.take()) is not None:
@@ -153,19 +154,29 @@ class Crawler:
             return 0.0
         delay_s = max(self._config.delay_s, rules.delay_s)
         try:
-            answer = self._answer(job.url, self._crawl.limits)
+            answer = self._answer(host, job, self._crawl.limits)
         except FetchFailure as failure:
             return self._failed(host, job, failure, delay_s)
-        host.failures = 0
+        if answer is None:
+            return 0.0
+        if host.failures:
+            host.failures = 0
+            self._note(host, 0.0)
         if answer.status in REDIRECTS and answer.headers.get("location"):
             self._redirected(job, answer)
         else:
             self._end(job, "fetched" if answer.status == 200 else "status", answer=answer)
         return delay_s
 
-    def _answer(self, url: Url, limits: Limits) -> Answer:
-        """An answer that is no error of the server. Raises FetchFailure."""
-        answer = self._crawl.client.fetch(url, limits)
+    def _answer(self, host: Host, job: Job, limits: Limits) -> Answer | None:
+        """An answer that is no error of the server; None if it is not the turn of the host's address, for which the job
+        waits. Raises FetchFailure."""
+        client = self._crawl.client
+        addresses = client.guard.addresses(job.url.host)
+        if not self._frontier.occupy(host, addresses if self._config.by_address else ()):
+            self._frontier.add(job, first=True)
+            return None
+        answer = client.fetch(job.url, limits, addresses)
         if answer.status in (408, 425, 429) or answer.status >= 500:
             reason = "limited" if answer.status in (429, 503) else "server_error"
             wait_s = retry_after_s(answer.headers)
@@ -201,13 +212,24 @@ class Crawler:
         wait_s = self._back_off(host, failure)
         is_passing = failure.reason in PASSING
         if is_passing and job.tries < self._config.tries and not host.ended:
-            self._frontier.add(job)
+            self._try_again(job)
         else:
             self._end(job, failure.reason, detail=str(failure), status=failure.status)
         if host.ended:
             for page in self._frontier.drain(host):
                 self._end(page, host.ended)
         return max(delay_s, wait_s)
+
+    def _try_again(self, job: Job) -> None:
+        if not job.visited:  # after a kill, a page that was redirected begins at its first address, with all its tries
+            self._crawl.batches.add({"kind": "try", "key": job.key, "tries": job.tries})
+        self._frontier.add(job)
+
+    def _note(self, host: Host, wait_s: float) -> None:
+        """Note the state of a host for the next attempt."""
+        not_before = time.time() + wait_s
+        row = {"host": host.name, "not_before": not_before, "ended": host.ended, "failures": host.failures}
+        self._crawl.batches.add({"kind": "host", **row})
 
     def _back_off(self, host: Host, failure: FetchFailure) -> float:
         """Count a failure of a host, and end it if it fails as a whole. Return the seconds to wait."""
@@ -220,12 +242,10 @@ class Crawler:
             host.ended = failure.reason
         elif host.failures >= self._config.max_host_failures or wait_s > LONGEST_STATED_WAIT_S:
             host.ended = "host_failed"
-        if wait_s or host.ended:
-            not_before = time.time() + min(wait_s, LONGEST_STATED_WAIT_S)
-            # without its failures: a job that is killed begins its tries again, and would count twice against the host
-            row = {"host": host.name, "not_before": not_before, "ended": host.ended}
-            self._crawl.batches.add({"kind": "host", **row})
-        return min(wait_s, LONGEST_STATED_WAIT_S)
+        wait_s = min(wait_s, LONGEST_STATED_WAIT_S)
+        if failure.reason in PASSING or host.ended:
+            self._note(host, wait_s)
+        return wait_s
 
     def _rules_for(self, origin: str) -> Rules | None:
         with self._lock:
@@ -239,7 +259,8 @@ class Crawler:
         self._frontier.wait_for(host, origin)
         url = canonical_url(f"{origin}/robots.txt")
         assert isinstance(url, Url)
-        self._frontier.add(Job(key=origin, first=url, url=url, is_robots=True))
+        tries = self._crawl.before.tries.get(origin, 0)
+        self._frontier.add(Job(key=origin, first=url, url=url, is_robots=True, tries=tries))
 
     def _visit_robots(self, host: Host, job: Job) -> float:
         limits = replace(self._crawl.limits, body_bytes=ROBOTS_BYTES, content_types=(), is_cut=True)
@@ -248,17 +269,19 @@ class Crawler:
             self._set_rules(job, Rules(host.ended if host.ended in OF_THE_HOST else "robots_unreachable"))
             return 0.0
         try:
-            answer = self._answer(job.url, limits)
+            answer = self._answer(host, job, limits)
         except FetchFailure as failure:
             job.tries += 1
             wait_s = self._back_off(host, failure)
             if failure.reason in PASSING and job.tries < self._config.tries and not host.ended:
-                self._frontier.add(job)
+                self._try_again(job)
             else:
                 closed = failure.reason if failure.reason in (*OF_THE_HOST, "tls") else "robots_unreachable"
                 self._set_rules(job, Rules(closed), detail=str(failure), status=failure.status)
             return max(delay_s, wait_s)
-        host.failures = 0
+        if answer is None:
+            return 0.0
+        # failures of the host stay: a crawl that continues reads its robots.txt again, and pages may fail all the same
         target = canonical_url(answer.headers.get("location", ""), job.url.url) if answer.status in REDIRECTS else ""
         if isinstance(target, Url) and len(job.visited) < MAX_REDIRECTS:
             job.visited.append(job.url.url)

@@ -122,11 +122,14 @@ class Client:
     user_agent: str
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
 
-    def fetch(self, url: Url, limits: Limits) -> Answer:
-        """Return the answer of one request; redirects and errors of the server are answers. Raises FetchFailure."""
+    def fetch(self, url: Url, limits: Limits, addresses: Sequence[str]) -> Answer:
+        """Return the answer of one request; redirects and errors of the server are answers. Raises FetchFailure.
+
+        `addresses` are those of `guard` for the host of `url`, so what was checked is what is connected.
+        """
         pace = Pace(limits)
         try:
-            connection, address = self._connected(url)
+            connection, address = self._connected(url, addresses)
             with connection:
                 return self._exchange(url, limits, _PacedSocket(connection, pace), address)
         except ssl.SSLCertVerificationError as error:
@@ -144,9 +147,9 @@ class Client:
         except OSError as error:
             raise FetchFailure("cut" if pace.received else "connection", error.strerror or str(error)) from None
 
-    def _connected(self, url: Url) -> tuple[socket.socket, str]:
-        """A connection to the first address that accepts it. Raises FetchFailure and OSError."""
-        addresses, failure = self.guard.addresses(url.host), OSError("no address")
+    def _connected(self, url: Url, addresses: Sequence[str]) -> tuple[socket.socket, str]:
+        """A connection to the first address that accepts it. Raises OSError."""
+        failure = OSError("no address")
         for address in addresses:
             try:
                 connection = socket.create_connection((address, url.port), timeout=CONNECT_S)

@@ -11,8 +11,9 @@ Each row is an address or rejected for one reason, rows = urls + rows_rejected, 
 = sum of outcome_<x>. The output is a capture: it depends on the time of the crawl. Its version is that of the list and
 the config.
 
-A host has one connection at a time, and `delay_s` or its Crawl-delay between two requests; robots.txt is obeyed. Only
-public addresses are connected. A crawl that was killed continues behind its last batch.
+A host has one connection at a time, and `delay_s` or its Crawl-delay between two requests; hosts with one address share
+its connection and its `delay_s`; robots.txt is obeyed. Only public addresses are connected. A crawl that was killed
+continues behind the last answer that had arrived, in a bucket behind the last batch; tries and failures count on.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def _crawl(config: FetchPagesConfig, hidden: str, listing: str, folder: str) -> 
     before = restored(folder)
     if before.batches:
         log.info("%s addresses have an outcome of an earlier attempt", f"{len(before.done):,}")
+    first = before.batches[-1] + 1 if before.batches else 0
     guard = Guard(allowed=networks(config), fixed=config.hosts, resolve=system_resolve)
     crawl = Crawl(
         config=config,
@@ -99,10 +101,11 @@ def _crawl(config: FetchPagesConfig, hidden: str, listing: str, folder: str) -> 
         ),
         # an earlier attempt may have visited a host just now
         frontier=Frontier(
-            jobs_of(listing, before.done, config.max_pages_per_host),
+            jobs_of(listing, before.done, config.max_pages_per_host, before.tries),
             first_wait_s=config.delay_s if exists(join(hidden, "begun.json")) else 0.0,
+            address_delay_s=config.delay_s,
         ),
-        batches=Batches(folder, before.batches, config.commit_s),
+        batches=Batches(folder, first, config.commit_s),
         listed=hashes_in(listing),
         before=before,
     )

@@ -1,7 +1,8 @@
 """The queues of hosts, and a heap of the times at which each may be visited.
 
-A host has one connection at a time. `take` returns the next job of the host that may be visited first; it sleeps until
-then, or until a queue changes. Addresses come from the listing as others end, so memory holds a window of them.
+A host has one connection at a time, and so has an address that hosts share. `take` returns the next job of the host
+that may be visited first; it sleeps until then, or until a queue changes. Addresses come from the listing as others
+end, so memory holds a window of them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import heapq
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from marin_assets.stages.download.fetch.slots import Slots
 from marin_assets.stages.download.links.addresses import Url
 
 WINDOW = 100_000
@@ -34,6 +36,7 @@ class Job:
     is_over_limit: bool = False
     """Whether the listing has max_pages_per_host addresses of its host before it."""
     tries: int = 0
+    """Failures at `url`, those of earlier attempts too."""
     visited: list[str] = field(default_factory=list)
     """Addresses that redirected."""
     records: list[bytes] = field(default_factory=list)
@@ -55,8 +58,13 @@ class Host:
     """In a row."""
     ended: str = ""
     """The outcome of all its pages, once it is not visited any more."""
+    addresses: tuple[str, ...] = ()
+    """Those of its last visit."""
+    occupied: tuple[str, ...] = ()
+    """Those that it visits now."""
     is_busy: bool = False
     is_queued: bool = False
+    """Whether it is in the heap, or waits at an address."""
 
     @property
     def has_work(self) -> bool:
@@ -66,9 +74,14 @@ class Host:
 class Frontier:
     """The queues of all hosts. Safe for many threads."""
 
-    def __init__(self, jobs: Iterator[Job], *, first_wait_s: float, window: int = WINDOW) -> None:
-        """`first_wait_s`: the time until a host that is new here is visited."""
+    def __init__(
+        self, jobs: Iterator[Job], *, first_wait_s: float, address_delay_s: float = 0.0, window: int = WINDOW
+    ) -> None:
+        """`first_wait_s`: the time until a host that is new here is visited. `address_delay_s`: the time between two
+        visits of an address."""
         self._jobs, self._window, self._first_s = jobs, window, time.monotonic() + first_wait_s
+        self._address_delay_s = address_delay_s
+        self._slots = Slots[Host]()
         self._hosts: dict[str, Host] = {}
         self._ended: dict[str, str] = {}
         """The outcomes of hosts that ended and are forgotten."""
@@ -88,10 +101,9 @@ class Frontier:
                 now_s = time.monotonic()
                 if self._heap and self._heap[0][0] <= now_s:
                     host = heapq.heappop(self._heap)[2]
-                    host.is_queued = False
-                    if host.next_s > now_s:
-                        self._queue(host)
+                    if not self._is_due(host, now_s):
                         continue
+                    host.is_queued = False
                     host.is_busy = True
                     self._busy += 1
                     self._waiting -= 1
@@ -101,12 +113,26 @@ class Frontier:
                     return None
                 self._changed.wait(self._heap[0][0] - now_s if self._heap else None)
 
+    def occupy(self, host: Host, addresses: Sequence[str]) -> bool:
+        """Begin a request to a host at one of its addresses, until `release`. False if another host is visited at one
+        of them, or was just now: then the job has to wait in the queue."""
+        with self._changed:
+            host.addresses = tuple(addresses)
+            if not self._slots.occupy(host.addresses, time.monotonic()):
+                return False
+            host.occupied = host.addresses
+            return True
+
     def release(self, host: Host, wait_s: float) -> None:
         """End the visit of a host; the next is after `wait_s`."""
         with self._changed:
+            now_s = time.monotonic()
             host.is_busy = False
             self._busy -= 1
-            host.next_s = max(host.next_s, time.monotonic() + wait_s)
+            host.next_s = max(host.next_s, now_s + wait_s)
+            self._slots.leave(host.occupied, now_s + self._address_delay_s)
+            self._awaken({*host.occupied, *host.addresses})
+            host.occupied = ()
             self._queue(host)
             self._changed.notify_all()
 
@@ -142,12 +168,12 @@ class Frontier:
             self._waiting -= len(pages)
             return pages
 
-    def restore(self, host_name: str, wait_s: float, ended: str) -> None:
+    def restore(self, host_name: str, wait_s: float, ended: str, failures: int) -> None:
         """Take what an earlier attempt has noted of a host."""
         with self._changed:
             host = self._host(host_name)
             host.next_s = max(host.next_s, time.monotonic() + wait_s)
-            host.ended = ended
+            host.ended, host.failures = ended, failures
 
     @property
     def is_stopped(self) -> bool:
@@ -191,5 +217,24 @@ class Frontier:
     def _queue(self, host: Host) -> None:
         if not host.is_busy and not host.is_queued and host.has_work:
             host.is_queued = True
-            self._number += 1
-            heapq.heappush(self._heap, (host.next_s, self._number, host))
+            self._push(host, host.next_s)
+
+    def _push(self, host: Host, at_s: float) -> None:
+        self._number += 1
+        heapq.heappush(self._heap, (at_s, self._number, host))
+
+    def _is_due(self, host: Host, now_s: float) -> bool:
+        """Whether a host from the heap may be visited now; it goes back into the heap, or waits at an address, if
+        not."""
+        ready_s = host.next_s if host.next_s > now_s else self._slots.ready_s(host, host.addresses)
+        if ready_s is None:
+            self._awaken(host.addresses)  # it was on its way to its other addresses too
+            return False
+        if ready_s > now_s:
+            self._push(host, ready_s)
+        return ready_s <= now_s
+
+    def _awaken(self, addresses: Iterable[str]) -> None:
+        """Queue the first host that waits at each of the addresses that are free."""
+        for host in self._slots.awakened(sorted(addresses)):
+            self._push(host, host.next_s)

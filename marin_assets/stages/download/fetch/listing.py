@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,12 +126,12 @@ def contains(hashes: NDArray[np.uint64], value: int) -> bool:
     return place < len(hashes) and int(hashes[place]) == value
 
 
-def jobs_of(path: str, done: NDArray[np.uint64], max_pages_per_host: int) -> Iterator[Job]:
-    """Yield a job for each address whose hash is not in `done`."""
+def jobs_of(path: str, done: NDArray[np.uint64], max_pages_per_host: int, tries: Mapping[str, int]) -> Iterator[Job]:
+    """Yield a job for each address whose hash is not in `done`. `tries`: key -> failures of earlier attempts."""
     place, rank = "", 0
     for key, text in entries_of(path):
         place, rank = key[:-17], rank + 1 if key[:-17] == place else 1
         if not contains(done, int(key[-16:], 16)):
             url = canonical_url(text)
             if isinstance(url, Url):  # it is in its one form, so it stays
-                yield Job(key=key, first=url, url=url, is_over_limit=rank > max_pages_per_host)
+                yield Job(key=key, first=url, url=url, is_over_limit=rank > max_pages_per_host, tries=tries.get(key, 0))

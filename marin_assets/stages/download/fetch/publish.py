@@ -39,7 +39,8 @@ class Publication:
     output_path: str
     listing: str
     batches_folder: str
-    batches: int
+    batches: tuple[int, ...]
+    """Their numbers, ascending."""
     urls: int
     warc_bytes: int
     info: Mapping[str, str]
@@ -51,7 +52,7 @@ def publish(publication: Publication) -> Counter[str]:
     robots_files."""
     counts, dropped = Counter[str](bytes=0, hosts=0), set[tuple[int, int]]()
     with LineSorter() as sorter:
-        for number in range(publication.batches):
+        for number in publication.batches:
             for row in rows_in(publication.batches_folder, number):
                 if row["kind"] == "page":
                     sorter.add(f"{row['key']}\t{number:08d}\t{json.dumps(row)}".encode())
@@ -119,7 +120,7 @@ def _parsed(line: bytes) -> _Result:
 
 
 def _robots(publication: Publication) -> Iterator[dict[str, Any]]:
-    for number in range(publication.batches):
+    for number in publication.batches:
         for row in rows_in(publication.batches_folder, number):
             if row["kind"] == "robots":
                 yield {name: value for name, value in row.items() if name != "kind"}
@@ -147,7 +148,7 @@ def _write_warc(publication: Publication, dropped: set[tuple[int, int]]) -> int:
 
 def _records(publication: Publication, dropped: set[tuple[int, int]]) -> Iterator[tuple[str, bytes]]:
     """Yield the date and the records of each answer."""
-    for number in range(publication.batches):
+    for number in publication.batches:
         file: IO[bytes] | None = None
         try:
             for row in rows_in(publication.batches_folder, number):

@@ -25,6 +25,7 @@ from marin_assets.stages.download.web import answers
 from marin_assets.stages.download.web.answers import body_of, checked_start, drain, no_cookies, stated_wait_s
 from marin_assets.stages.download.web.faults import LONGEST_STATED_WAIT_S, Fault, persist
 from marin_assets.stages.download.web.tally import Tally
+from marin_resources.configuration.user_agent import user_agent
 from marin_resources.host.http_request import is_same_origin, origin_of
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class OnlineHub:
         import requests
         import urllib3
 
-        sent = {"User-Agent": "marin", "Accept-Encoding": "identity", **headers}
+        sent = {"User-Agent": user_agent(), "Accept-Encoding": "identity", **headers}
         is_hub = is_same_origin(self.repository.endpoint, url)
         if is_hub:
             self._budget.take()

@@ -17,6 +17,7 @@ from marin_assets.stages.download.web import answers
 from marin_assets.stages.download.web.faults import DownloadError, Fault, wait
 from marin_assets.stages.download.web.pace import Pace
 from marin_assets.stages.download.web.tally import Tally
+from marin_resources.configuration.user_agent import user_agent
 from marin_resources.host.http_request import origin_of
 from marin_resources.types.errors import MarinError
 
@@ -67,7 +68,7 @@ class Client:
                 answer = self._session.request(
                     method,
                     url,
-                    headers={"User-Agent": "marin", "Accept-Encoding": "identity", **headers},
+                    headers={"User-Agent": user_agent(), "Accept-Encoding": "identity", **headers},
                     stream=True,
                     timeout=(answers.CONNECT_S, answers.STALL_S),
                 )

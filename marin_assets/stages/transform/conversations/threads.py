@@ -43,7 +43,7 @@ HIDDEN = ".marin/threads"
 BEST, ALL_PATHS = "best", "all"
 MOST_PARTITIONS = 512
 """A worker has a temporary file open for each."""
-ROW_REASONS = ("no_id", "no_tree", "unknown_role", "not_text", "empty_message", "bad_rank", "deleted")
+ROW_REASONS = ("no_id", "no_tree", "unknown_role", "not_text", "empty_message", "bad_rank", "deleted", "refused")
 TREE_REASONS = ("repeated_id", "other_language", "orphan", "not_chosen")
 
 
@@ -68,6 +68,9 @@ class ThreadsConfig:
     language_column: str | None = versioned("lang")
     deleted_column: str | None = versioned("deleted")
     """The column that is true of a message that was deleted. The messages below it are rejected with it."""
+    review_column: str | None = None
+    """The column that is false of a message which reviewers refused, such as versioned("review_result"): it is rejected
+    with the messages below it. A null is no refusal. None: no column is read."""
     roles: dict[str, str] = field(default_factory=lambda: versioned(dict(DEFAULT_ROLES)))
     """Names of roles in the rows, in any case -> "user" or "assistant"."""
     partitions: int = versioned(16)
@@ -196,6 +199,8 @@ def _message(row: Mapping[str, Any] | BadRow, config: ThreadsConfig) -> tuple[st
         raise NotAChat("no_id" if id is None else "no_tree")
     if config.deleted_column is not None and row.get(config.deleted_column) is True:
         raise NotAChat("deleted")
+    if config.review_column is not None and row.get(config.review_column) is False:
+        raise NotAChat("refused")
     role, text = row.get(config.role_column), row.get(config.text_column)
     names = {name.strip().lower(): to for name, to in config.roles.items()}
     if not isinstance(role, str) or (to := names.get(role.strip().lower())) not in (USER, ASSISTANT):
@@ -228,7 +233,7 @@ def join_trees(shard: TreesShard) -> Counts:
 
 
 def _threads(shard: TreesShard, counts: Counter[str]) -> Iterator[dict[str, Any]]:
-    rows = [row for file in shard.inputs for _, row in read_rows(file.path)]
+    rows = (row for file in shard.inputs for _, row in read_rows(file.path))
     messages = [(row.pop("tree"), Node(**row)) for row in rows if not isinstance(row, BadRow)]
     messages.sort(key=lambda message: (message[0], _sorted_by(message[1])))
     for tree, group in groupby(messages, key=lambda message: message[0]):

@@ -1,8 +1,9 @@
 """Rewrite the formulas of an HTML page to text, as TeX between dollars, before its text is extracted.
 
 The forms are those that OpenWebMath counts on the web (Paster et al. 2023, arXiv:2310.06786): MathML with and without
-TeX, scripts and delimiters of MathJax, KaTeX, images of WordPress, CodeCogs, mathTeX and mimeTeX, and the marks
-of forums. What MathJax, KaTeX and MediaWiki render beside the source of a formula is cut.
+TeX, scripts and delimiters of MathJax and KaTeX, as the page declares them, AsciiMath, images of WordPress, CodeCogs,
+mathTeX and mimeTeX, and the marks of forums. What MathJax, KaTeX and MediaWiki render beside the source of a formula is
+cut.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from collections.abc import Mapping
 from urllib.parse import unquote_plus
 
 from marin_assets.documents.xml.math_text import math_text
+from marin_assets.stages.transform.formulas.asciimath import AsciiMathError, asciimath_to_latex
+from marin_assets.stages.transform.formulas.fields import RULES
 from marin_assets.stages.transform.formulas.mathml import MathmlError, mathml_to_latex
+from marin_assets.stages.transform.formulas.page_config import Marks, declared_delimiters, loads_asciimath
 from marin_assets.stages.transform.html.html_marks import ATTRIBUTES
 
 MAY_HAVE_FORMULAS = re.compile(
-    r"<(?:\w{1,20}:)?math\b|math/tex|katex|mathjax|latex|mathtex\.cgi|mimetex\.cgi|\[i?tex\]|\[math\]|cht=tx",
+    r"<(?:\w{1,20}:)?math\b|math/tex|katex|mathjax|asciimath|latex|mathtex\.cgi|mimetex\.cgi|\[i?tex\]|\[math\]|cht=tx",
     re.IGNORECASE,
 )
 LOADS_MATHJAX = re.compile(r"mathjax|katex|class\s*=\s*[\"']?math\b", re.IGNORECASE)
@@ -27,7 +31,10 @@ RAW = frozenset({"pre", "code", "textarea", "style", "title", "script"})
 """Elements whose text is no prose: delimiters in it are left alone."""
 DELIMITERS = {"\\(": ("\\)", "$"), "\\[": ("\\]", "$$")}
 FORUM_MARKS = {f"[{name}]": (f"[/{name}]", "$") for name in ("itex", "latex", "math")} | {"[tex]": ("[/tex]", "$$")}
-OPENS = re.compile(r"\\[(\[]|\[(?:itex|tex|latex|math)\]")
+DOUBLE_DOLLARS = {"$$": ("$$", "$$")}
+ASCIIMATH_MARKS = {"`": ("`", "$")}
+HIDING = r"\\.|[{}]"
+"""Parts that may hide the closing delimiter of a formula: an escaped character, and braces."""
 SCRIPT_TYPE = re.compile(r"""\btype\s*=\s*["']?math/tex\b([^"'>]*)""", re.IGNORECASE)
 CLASS = re.compile(r"""\bclass\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", re.IGNORECASE)
 ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
@@ -46,23 +53,26 @@ RENDERED_BESIDE_SCRIPTS = frozenset({"MathJax", "MathJax_Display", "MJXc-display
 FALLBACK_IMAGE = "mwe-math-fallback-image"
 
 
-def with_formulas(page: str, counts: Counter[str]) -> str:
+def with_formulas(page: str, counts: Counter[str], rules: str = RULES[0]) -> str:
     """Return the page with its formulas as text, and add to COUNTS. Takes linear time."""
     if not MAY_HAVE_FORMULAS.search(page):
         return page
-    return _Page(page, counts).rewritten()
+    return _Page(page, counts, rules).rewritten()
 
 
 class _Page:
     """One pass over the tags and texts of a page."""
 
-    def __init__(self, page: str, counts: Counter[str]) -> None:
+    def __init__(self, page: str, counts: Counter[str], rules: str) -> None:
         self.page, self.counts = page, counts
         self.has_scripts = SCRIPT_TYPE.search(page) is not None
-        marks: dict[str, tuple[str, str]] = dict(FORUM_MARKS)
-        if LOADS_MATHJAX.search(page):
-            marks |= DELIMITERS
-        self.marks: Mapping[str, tuple[str, str]] = marks
+        self.has_braces = rules != "formulas-1"
+        """Whether a closing delimiter counts only outside of braces, and if it is not escaped."""
+        self.marks: Mapping[str, tuple[str, str]] = _marks_of(page, rules)
+        endings = {closing for closing, _ in self.marks.values()}
+        self.pieces = {closing: re.compile(f"{re.escape(closing)}|{HIDING}", re.DOTALL) for closing in endings}
+        longest_first = sorted(self.marks, key=lambda mark: (-len(mark), mark))
+        self.opens = re.compile((r"\\\$|" if self.has_braces else "") + "|".join(map(re.escape, longest_first)))
         self.ends: dict[str, list[int]] = {}
         self.closed: dict[str, bool] = {}
         """Closing tag -> whether one is still to come: searched once, so a million open ones take linear time."""
@@ -127,18 +137,44 @@ class _Page:
         """Text of the page, with the delimiters of its formulas as dollars."""
         parts: list[str] = []
         done = 0
-        for match in OPENS.finditer(text):
-            if match.start() < done or match[0] not in self.marks:
+        for match in self.opens.finditer(text):
+            if match.start() < done or match[0] not in self.marks:  # \$ is in none: it is a dollar of the text
                 continue
             closing, dollars = self.marks[match[0]]
-            end = text.find(closing, match.end())
+            end = self.closing(text, closing, match.end())
             if end < 0:
                 self.counts["formulas_unclosed"] += 1
                 break  # in this text alone: a formula has no tags in it
-            form = "forum" if match[0] in FORUM_MARKS else "delimiters"
-            parts += [text[done : match.start()], self.formula(text[match.end() : end], dollars, form)]
+            content = text[match.end() : end]
+            parts += [text[done : match.start()], self.delimited(match[0], content, dollars)]
             done = end + len(closing)
         return "".join([*parts, text[done:]])
+
+    def delimited(self, opening: str, content: str, dollars: str) -> str:
+        if opening in FORUM_MARKS:
+            return self.formula(content, dollars, "forum")
+        if opening == dollars and content.strip():  # as it is: of a page that writes prices too, nothing changes
+            self._count("delimiters")
+            return f"{dollars}{content}{dollars}"
+        if opening not in ASCIIMATH_MARKS:
+            return self.formula(content, dollars, "delimiters")
+        try:
+            latex = asciimath_to_latex(html.unescape(content))
+        except AsciiMathError:
+            self.counts["formulas_linear"] += 1
+            return content
+        return self.formula(html.escape(latex, quote=False), dollars, "asciimath")
+
+    def closing(self, text: str, closing: str, start: int) -> int:
+        """The place of the closing delimiter; -1 without one."""
+        if not self.has_braces or closing == "`":
+            return text.find(closing, start)
+        level = 0
+        for piece in self.pieces[closing].finditer(text, start):
+            if piece[0] == closing and level <= 0:
+                return piece.start()
+            level += {"{": 1, "}": -1}.get(piece[0], 0)
+        return -1
 
     def image(self, token: str, attributes: str) -> str:
         """An image of a formula as its TeX; any other as it is."""
@@ -195,3 +231,15 @@ class _Page:
 def _value(attribute: re.Pattern[str], attributes: str) -> str:
     match = attribute.search(attributes)
     return next((group for group in match.groups() if group), "") if match else ""
+
+
+def _marks_of(page: str, rules: str) -> Marks:
+    """The delimiters of formulas on a page."""
+    marks: Marks = dict(FORUM_MARKS)
+    if LOADS_MATHJAX.search(page):
+        marks |= DELIMITERS
+        if rules != "formulas-1":
+            marks |= DOUBLE_DOLLARS | declared_delimiters(page)
+    if rules != "formulas-1" and loads_asciimath(page):
+        marks |= ASCIIMATH_MARKS
+    return marks

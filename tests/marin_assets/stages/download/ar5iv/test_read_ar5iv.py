@@ -16,7 +16,6 @@ from typing import Any
 import latexml_papers
 import pytest
 from crawls import Read, documents_of, reasons
-from killed_stage import killed_at, same_parts
 from latexml_papers import papers, write_archive
 
 from marin_assets.stages.download.ar5iv.papers import paper_of, set_of
@@ -336,20 +335,6 @@ def test_memory_stays_flat_over_ten_times_the_input(tmp_path: Path) -> None:
         output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         kilobytes.append(int(output.split("\n")[1]))
     assert kilobytes[1] < kilobytes[0] + 20_000
-
-
-@pytest.mark.long
-def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_path: Path, read: Read) -> None:
-    for number, name in enumerate(("a-error.zip", NAME)):
-        write_archive(tmp_path / "zip" / name, papers(400, seed=number, size=5000))
-    counts, _ = read(tmp_path / "zip", shard_bytes=200_000)
-    whole, output = tmp_path / "pages0", tmp_path / "killed"
-    fields = {"input_path": str(tmp_path / "zip"), "output_path": str(output), "source": "ar5iv"}
-    command = [sys.executable, latexml_papers.__file__, json.dumps({**fields, "shard_bytes": 200_000})]
-    names = sorted(path.name for path in whole.glob("part-*"))
-    moments = [("part-*", files) for files in (1, 3, len(names) // 2, len(names) - 1)]
-    assert killed_at(command, output, moments) == counts
-    assert same_parts(output, whole)
 
 
 def test_shards_of_any_size_have_the_same_pages_in_the_same_order(tmp_path: Path, read: Read) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import json
 import logging
 import random
 import subprocess
 import sys
 from pathlib import Path
 
-import crawls
 import pytest
 import zstandard
 from crawls import Read, documents_of, reasons
 from fastwarc.stream_io import Lz4Writer
-from killed_stage import killed_at, same_parts
 from warc_files import (
     DATE,
     MODULES,
@@ -329,21 +326,6 @@ def test_a_list_that_is_a_bomb_is_a_sentence(tmp_path: Path, read: Read) -> None
 def test_a_wrong_field_is_refused(tmp_path: Path, read: Read, fields: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         read(tmp_path, **fields)
-
-
-@pytest.mark.long
-def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_path: Path, read: Read) -> None:
-    draw = random.Random(8)
-    for number in range(3):
-        write(tmp_path, members(crawl_records(copies=30)), f"{number}.warc.gz")
-    counts, _ = read(tmp_path / "crawl", shard_bytes=300_000)
-    whole, output = tmp_path / "pages0", tmp_path / "killed"
-    names = sorted(path.name for path in whole.glob("part-*"))
-    paths = {"input_path": str(tmp_path / "crawl"), "output_path": str(output)}
-    command = [sys.executable, crawls.__file__, json.dumps({**paths, "source": "crawl", "shard_bytes": 300_000})]
-    moments = [("part-*", files) for files in sorted(draw.sample(range(1, len(names)), 4))]
-    assert killed_at(command, output, moments) == counts
-    assert same_parts(output, whole)
 
 
 FLAT = """

@@ -77,7 +77,7 @@ def answer_to(data: bytes) -> Answer:
         url = canonical_url(f"http://a.example:{listening.getsockname()[1]}/")
         assert isinstance(url, Url)
         try:
-            return Client(guard, "OwlBot/1.0").fetch(url, LIMITS)
+            return Client(guard, "OwlBot/1.0").fetch(url, LIMITS, guard.addresses(url.host))
         finally:
             thread.join()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import threading
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 from crawls import documents_of, reasons
-from loopback_web import LATE, LoopbackWeb
+from loopback_web import LATE, LoopbackWeb, answer, page, trick
 
 from marin_assets.documents import list_shards, read_rows, write_rows
 from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
@@ -30,7 +32,7 @@ def test_every_address_of_a_web_of_traps_has_its_outcome_politely(web: LoopbackW
     assert {url: rows[url]["outcome"] for url in web.expected} == web.expected
     assert counts["hosts"] == 53
     # one connection at a time, the delay between two requests, a name with a contact, and nothing that is forbidden
-    assert web.most_open == 1
+    assert (web.most_open, web.most_open_at) == (1, 1)
     assert web.least_gap_s() >= 0.1
     times = web.times_of()[DELAYED]
     assert min(b - a for a, b in pairwise(times[1:])) >= 0.3
@@ -77,6 +79,32 @@ def test_a_crawl_is_the_same_in_a_bucket(web: LoopbackWeb, crawl_fields: Any, an
     assert [row["outcome"] for shard in list_shards(f"{output}/outcomes") for _, row in read_rows(shard)] == 3 * [
         "fetched"
     ]  # type: ignore[call-overload]
+
+
+def test_host_names_with_one_address_share_its_turns(web: LoopbackWeb, crawl: Any) -> None:
+    names = [f"shop{number}.example" for number in range(3)]
+    web.hosts |= dict.fromkeys(names, web.hosts["h00.example"])
+    counts, _ = crawl(*(web.url(name, "p0") for name in [*names, "h00.example", "h16.example"]), delay_s=0.05)
+    assert counts["fetched"] == 5
+    assert web.most_open_at == 1
+    assert web.least_gap_s() >= 0.05
+    assert len(web.times_at[web.hosts["h00.example"]]) == 8  # a robots.txt and a page of each
+
+
+def test_host_names_with_one_address_are_visited_at_once_if_addresses_do_not_count(
+    web: LoopbackWeb, crawl: Any
+) -> None:
+    met = threading.Barrier(3)
+
+    async def meet(*arguments: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, met.wait, 20)
+        await arguments[-1](answer(page("met")))
+
+    names = [f"shop{number}.example" for number in range(3)]
+    web.hosts |= dict.fromkeys(names, web.hosts["h00.example"])
+    with trick("meet", meet):
+        counts, _ = crawl(*(web.url(name, "meet") for name in names), by_address=False, patience_s=30.0)
+    assert (counts["fetched"], web.most_open_at) == (3, 3)
 
 
 def test_a_server_that_names_a_time_is_visited_after_it(web: LoopbackWeb, crawl: Any) -> None:
@@ -127,13 +155,8 @@ def test_a_page_that_several_addresses_redirect_to_is_kept_once(web: LoopbackWeb
     async def to_one(*arguments: Any) -> None:
         await arguments[-1](b"HTTP/1.1 301 Moved\r\nLocation: /p77\r\nContent-Length: 0\r\n\r\n")
 
-    from loopback_web import TRICKS
-
-    TRICKS["one"] = TRICKS["two"] = to_one
-    try:
+    with trick("one", to_one), trick("two", to_one):
         counts, _ = crawl(web.url("h00.example", "one"), web.url("h00.example", "two"))
-    finally:
-        del TRICKS["one"], TRICKS["two"]
     assert (counts["fetched"], counts["outcome_redirected"]) == (1, 1)
     _, [page] = pages_of(tmp_path / "crawl0", tmp_path / "pages")
     assert page.metadata["url"] == web.url("h00.example", "p77")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -82,3 +84,53 @@ def test_waiting_takes_no_processor_time() -> None:
     frontier.stop()
     for thread in threads:
         thread.join()
+
+
+def test_hosts_that_share_an_address_take_turns_and_none_is_left_waiting() -> None:
+    drawn = random.Random(7)
+    addresses = {f"h{number}": drawn.sample("abcd", drawn.choice([1, 1, 2, 3])) for number in range(40)}
+    jobs = [job(name, str(page)) for name in addresses for page in range(4)]
+    drawn.shuffle(jobs)
+    frontier = Frontier(iter(jobs), first_wait_s=0.0)
+    visited, visits, lock = Counter[str](), Counter[str](), threading.Lock()
+
+    def work() -> None:
+        while (turn := frontier.take()) is not None:
+            host, taken = turn
+            own = addresses[host.name.partition(".")[0]]
+            if taken.url.target == "/3":  # refused without a request
+                with lock:
+                    visits[taken.key] += 1
+            elif frontier.occupy(host, own):
+                with lock:
+                    visited.update(own)
+                    assert max(visited.values()) == 1
+                    visits[taken.key] += 1
+                time.sleep(0)
+                with lock:
+                    visited.subtract(own)
+            else:
+                frontier.add(taken, first=True)
+            frontier.release(host, 0.0)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert visits == dict.fromkeys((one.key for one in jobs), 1)
+
+
+def test_an_address_rests_between_two_hosts_and_a_host_elsewhere_does_not_wait_for_it() -> None:
+    frontier = Frontier(iter([job("a"), job("b"), job("c")]), first_wait_s=0.0, address_delay_s=0.3)
+    at = {"a.example": ["1"], "b.example": ["1"], "c.example": ["2"]}
+    order, began_s = [], time.monotonic()
+    while (turn := frontier.take()) is not None:
+        host, taken = turn
+        if frontier.occupy(host, at[host.name]):
+            order.append((host.name, time.monotonic() - began_s))
+        else:
+            frontier.add(taken, first=True)
+        frontier.release(host, 0.0)
+    assert [name for name, _ in order] == ["a.example", "c.example", "b.example"]
+    assert order[2][1] - order[0][1] >= 0.3

@@ -56,5 +56,5 @@ def test_a_name_that_changes_its_address_is_checked_at_each_request() -> None:
     url = canonical_url("http://a.example/")
     assert isinstance(url, Url)
     with pytest.raises(FetchFailure) as failure:
-        Client(guard, "OwlBot/1.0").fetch(url, LIMITS)
+        Client(guard, "OwlBot/1.0").fetch(url, LIMITS, guard.addresses(url.host))
     assert failure.value.reason == "refused_address"

@@ -16,7 +16,7 @@ from typing import Any
 import loopback_web
 import pytest
 from crawls import documents_of
-from loopback_web import HOSTS, LoopbackWeb
+from loopback_web import HOSTS, LoopbackWeb, answer, page, trick
 
 from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_warc
 from marin_assets.step.values import unwrap_versioned_value
@@ -52,12 +52,12 @@ def test_a_crawl_that_is_killed_ten_times_has_every_page_once_politely(
     assert {url: rows[url]["outcome"] for url in web.expected} == web.expected
     assert web.most_open == 1
     assert web.least_gap_s() >= DELAY_S
-    # what a kill lost is requested again, and nothing else: for each kill at most the pages of one batch
+    # what was in flight at a kill is requested again, and nothing else: for each kill at most a page of each host
     requested = Counter(
         (host, path) for _, host, path, _ in web.requests if path.startswith("p") and path[1:].isdecimal()
     )
     repeated = sum(requested.values()) - len(requested)
-    assert repeated <= kills * HOSTS * (1 + COMMIT_S / DELAY_S)
+    assert repeated <= kills * HOSTS
     config = ReadWarcConfig(input_path=str(tmp_path / "crawl/warc"), output_path=str(tmp_path / "pages"))
     read = read_warc(unwrap_versioned_value(config))
     assert read["pages"] == counts["fetched"]
@@ -66,3 +66,73 @@ def test_a_crawl_that_is_killed_ten_times_has_every_page_once_politely(
     assert Counter(page.metadata["url"] for page in pages) == dict.fromkeys(fetched, 1)
     for file in (tmp_path / "crawl/warc").iterdir():
         assert gzip.decompress(file.read_bytes()).endswith(b"\r\n\r\n")
+
+
+class Killer:
+    """Kills the crawl when a path is requested for the n-th time, before the answer; otherwise answers by itself."""
+
+    def __init__(self, nth: int, reply: bytes) -> None:
+        self.nth, self.reply, self.count = nth, reply, 0
+        self.process: subprocess.Popen[str] | None = None
+
+    async def __call__(self, *arguments: Any) -> None:
+        self.count += 1
+        if self.count == self.nth:
+            assert self.process is not None
+            self.process.kill()
+            return
+        await arguments[-1](self.reply)
+
+    def run(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Crawl until the kill, and then to the end. Returns the counts."""
+        self.process = start(fields)
+        self.process.communicate()
+        assert self.process.returncode == -signal.SIGKILL
+        output, _ = start(fields).communicate(timeout=60)
+        return json.loads(output)  # type: ignore[no-any-return]
+
+
+def requests_of(web: LoopbackWeb) -> Counter[str]:
+    return Counter(path for _, _, path, _ in web.requests)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("commit_s", [0.0, 3600.0], ids=["batches", "journal"])
+def test_a_page_whose_answer_had_arrived_is_not_requested_again_after_a_kill(
+    web: LoopbackWeb, crawl_fields: Any, outcomes_of: Any, tmp_path: Path, commit_s: float
+) -> None:
+    paths = [f"p{number}" for number in range(12)]
+    with trick("kill", killer := Killer(1, answer(page("kill")))):
+        urls = [web.url("h16.example", path) for path in [*paths, "kill"]]
+        counts = killer.run(crawl_fields(tmp_path / "crawl", urls, delay_s=0.02, commit_s=commit_s))
+    assert requests_of(web) == {"robots.txt": 2, "kill": 2, **dict.fromkeys(paths, 1)}
+    assert counts["fetched"] == 13
+    config = ReadWarcConfig(input_path=str(tmp_path / "crawl/warc"), output_path=str(tmp_path / "pages"))
+    assert read_warc(unwrap_versioned_value(config))["pages"] == 13
+    assert {row["outcome"] for row in outcomes_of(tmp_path / "crawl").values()} == {"fetched"}
+
+
+@pytest.mark.long
+def test_tries_failures_and_waits_count_on_after_a_kill(
+    web: LoopbackWeb, crawl_fields: Any, outcomes_of: Any, tmp_path: Path
+) -> None:
+    with trick("broken", killer := Killer(3, answer(b"broken", "500 Internal Server Error"))):
+        urls = [web.url("h16.example", "broken"), web.url("h00.example", "p0")]
+        killer.run(crawl_fields(tmp_path / "crawl", urls, tries=4, backoff_s=0.4, commit_s=3600.0))
+    # two tries, one that the kill cut, and the two that are left
+    assert requests_of(web)["broken"] == 5
+    assert outcomes_of(tmp_path / "crawl")[urls[0]]["outcome"] == "server_error"
+    at = [time for time, _, path, _ in web.requests if path == "broken"]
+    assert at[1] - at[0] >= 0.4
+    assert at[2] - at[1] >= 0.8
+    assert at[4] - at[3] >= 1.6  # the wait after the third failure in a row
+
+
+@pytest.mark.long
+def test_a_host_ends_after_its_failures_of_all_attempts(web: LoopbackWeb, crawl_fields: Any, tmp_path: Path) -> None:
+    with trick("broken", killer := Killer(3, answer(b"broken", "503 Service Unavailable"))):
+        urls = [web.url("h16.example", "broken")]
+        fields = crawl_fields(tmp_path / "crawl", urls, tries=9, max_host_failures=4, backoff_s=0.0, commit_s=3600.0)
+        with pytest.raises(json.JSONDecodeError):  # no page was fetched, so the stage ends with an error
+            killer.run(fields)
+    assert killer.count == 5

@@ -50,7 +50,7 @@ def fetched(port: int, host: str, trusted: Path | None) -> bytes:
     tls = ssl.create_default_context(cafile=str(trusted) if trusted else None)
     url = canonical_url(f"https://{host}:{port}/")
     assert isinstance(url, Url)
-    return Client(guard, "OwlBot/1.0", tls).fetch(url, LIMITS).body
+    return Client(guard, "OwlBot/1.0", tls).fetch(url, LIMITS, guard.addresses(url.host)).body
 
 
 def test_a_host_with_a_trusted_certificate_is_read(served: tuple[int, Path]) -> None:

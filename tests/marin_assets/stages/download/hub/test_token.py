@@ -23,12 +23,15 @@ def token(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_gated_dataset_is_downloaded_with_a_token_that_the_storage_never_sees(
-    hub: DatasetHub, output: Path, token: str
+    hub: DatasetHub, output: Path, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MARIN_CONTACT", "https://example.org/data")
     hub.repos[f"datasets/{NAME}"].is_gated = True
     download(output)
     assert files_of(output) == FILES
     assert hub.tokens == SENT
+    [agent] = hub.agents
+    assert (agent or "").endswith(" (https://example.org/data)")
 
 
 @pytest.mark.parametrize("variable", ["HF_TOKEN_PATH", "HF_HOME", "XDG_CACHE_HOME"])

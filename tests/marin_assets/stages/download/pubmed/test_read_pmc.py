@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 import logging
 import random
-import sys
-from pathlib import Path
 
-import pubmed_files
 import pytest
 from crawl_server import CrawlServer
 from crawls import Read, reasons
-from killed_stage import killed_at, same_parts
 from pubmed_files import Write, archive_of, article, digest_of, real_files
 
 from marin_assets.stages.download.warc.record import CrawlError
@@ -181,26 +176,3 @@ def test_the_real_articles_are_read(write: Write, articles: Read) -> None:
     }  # fmt: skip
     assert sum("license" in page.metadata for page in pages) == 6
     assert all(page.metadata["doi"] and page.metadata["journal"] and page.metadata["year"] for page in pages)
-
-
-@pytest.mark.long
-def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(
-    tmp_path: Path, write: Write, articles: Read
-) -> None:
-    draw = random.Random(8)
-    files = {}
-    for k in range(3):
-        members = {}
-        for n in range(200):
-            number = draw.randrange(1, 400)
-            members[f"{n}/PMC{number}.xml"] = article(number, title=str(draw.random()), body="<p>owl</p>" * 900)
-        files[f"oa_comm_xml.incr.2024-06-1{k}.tar.gz"] = archive_of(members)
-    folder = write(files)
-    counts, _ = articles(folder, shard_bytes=100_000)
-    whole, output = tmp_path / "documents0", tmp_path / "killed"
-    fields = {"input_path": str(folder), "output_path": str(output), "shard_bytes": 100_000}
-    command = [sys.executable, pubmed_files.__file__, "read_pmc", json.dumps(fields)]
-    names = sorted(path.name for path in whole.glob("part-*"))
-    moments = (("**/*.numbers", 1), ("**/*.numbers", 2), ("part-*", 1), ("part-*", len(names) // 2))
-    assert killed_at(command, output, moments) == counts
-    assert same_parts(output, whole)

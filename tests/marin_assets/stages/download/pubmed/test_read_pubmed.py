@@ -16,8 +16,7 @@ from pathlib import Path
 import pubmed_files
 import pytest
 from crawl_server import CrawlServer
-from crawls import Read, documents_of, reasons
-from killed_stage import killed_at, same_parts
+from crawls import Read, reasons
 from pubmed_files import ABSTRACT, HEAD, Write, citation, deleted, digest_of, pubmed_of, real_files
 
 from marin_assets.stages.download.pubmed.latest import MAX_NUMBER
@@ -346,30 +345,3 @@ def test_memory_stays_flat_over_ten_times_the_input(tmp_path: Path, write: Write
         output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         kilobytes.append(int(output.split("\n")[1]))
     assert kilobytes[1] < kilobytes[0] + 20_000
-
-
-@pytest.mark.long
-def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(
-    tmp_path: Path, write: Write, citations: Read
-) -> None:
-    draw = random.Random(8)
-    files = {}
-    for n in range(4):
-        parts = [citation(draw.randrange(1, 900), title=str(draw.random()), abstract=ABSTRACT * 90) for _ in range(900)]
-        files[f"pubmed25n000{n}.xml.gz"] = pubmed_of(*parts, deleted(*range(n * 9 + 1, n * 9 + 20)))
-    folder = write(files)
-    counts, _ = citations(folder, shard_bytes=100_000)
-    whole, output = tmp_path / "documents0", tmp_path / "killed"
-    fields = {"input_path": str(folder), "output_path": str(output), "shard_bytes": 100_000}
-    command = [sys.executable, pubmed_files.__file__, "read_pubmed", json.dumps(fields)]
-    names = sorted(path.name for path in whole.glob("part-*"))
-    moments = (
-        ("**/*.numbers", 1),
-        ("**/*.numbers", 3),
-        ("**/*.states", 2),
-        ("part-*", 1),
-        ("part-*", len(names) // 2),
-    )
-    assert killed_at(command, output, moments) == counts
-    assert same_parts(output, whole)
-    assert documents_of(output) == documents_of(whole)

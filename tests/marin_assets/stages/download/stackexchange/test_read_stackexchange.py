@@ -17,8 +17,7 @@ import pytest
 import stack_dumps
 from crawl_server import CrawlServer
 from crawls import Read, documents_of, reasons
-from killed_stage import killed_at, same_parts
-from stack_dumps import answer, archive_of, dump_of, question, table_of
+from stack_dumps import answer, archive_of, drawn_rows, dump_of, question, table_of
 
 from marin_assets.documents import Document
 from marin_assets.stages.download.stackexchange import dump_rows, runs
@@ -43,20 +42,6 @@ def write(folder: Path, content: bytes, name: str = NAME) -> Path:
 def joined(pages: list[Document]) -> dict[str, list[int]]:
     """The answers of each page."""
     return {page.id: [post["id"] for post in page.metadata["answers"]] for page in pages}
-
-
-def drawn_rows(seed: int, count: int) -> list[dict[str, Any]]:
-    """Questions, and answers far from them, in the order of a dump."""
-    draw, rows, threads = random.Random(seed), list[dict[str, Any]](), list[int]()
-    for id in range(1, count + 1):
-        body = f"<p>{draw.randbytes(draw.randrange(20, 300)).hex()}</p>"
-        if not threads or draw.random() < 0.4:
-            threads.append(id)
-            rows.append(question(id, body=body, score=draw.randrange(5, 40)))
-        else:
-            parent = draw.choice(threads) if draw.random() < 0.9 else count + id
-            rows.append(answer(id, parent, body=body, score=draw.randrange(-3, 9)))
-    return rows
 
 
 def test_a_page_has_the_bodies_of_a_thread_and_what_the_dump_states_of_it(tmp_path: Path, read: Read) -> None:
@@ -464,21 +449,3 @@ def test_memory_stays_flat_over_ten_times_the_input(tmp_path: Path) -> None:
         output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         kilobytes.append(int(output.split("\n")[1]))
     assert kilobytes[1] < kilobytes[0] + 20_000
-
-
-@pytest.mark.long
-def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(
-    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "RUN_BYTES", 200_000)
-    for number, name in enumerate("abc"):
-        write(tmp_path, dump_of(drawn_rows(number, 3000)), f"{name}/{NAME}")
-    counts, _ = read(tmp_path / "dump", shard_bytes=100_000)
-    whole, output = tmp_path / "pages0", tmp_path / "killed"
-    paths = {"input_path": str(tmp_path / "dump"), "output_path": str(output)}
-    config = json.dumps({**paths, "source": "stack", "shard_bytes": 100_000})
-    command = [sys.executable, stack_dumps.__file__, config, "200000"]
-    names = sorted(path.name for path in whole.glob("part-*"))
-    moments = (("**/*.run", 2), ("**/*.index", 1), ("**/*.index", 3), ("part-*", 1), ("part-*", len(names) // 2))
-    assert killed_at(command, output, moments) == counts
-    assert same_parts(output, whole)

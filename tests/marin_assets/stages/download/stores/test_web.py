@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import random
+import re
 import socket
 import threading
 import time
@@ -22,6 +23,7 @@ from marin_assets.stages.download.files import (
     list_source,
     source_file,
 )
+from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
 from marin_assets.stages.download.stores.access import StoreAccess
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError
@@ -48,6 +50,25 @@ def config(server: CrawlServer, output: Path, path: str = "a.bin", **fields: Any
 
 def copy(server: CrawlServer, output: Path, **fields: Any) -> dict[str, Any]:
     return download_files(config(server, output, **fields))
+
+
+def test_every_request_of_a_download_names_the_project_and_the_contact(
+    server: CrawlServer, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARIN_CONTACT", "you@example.org")
+    server.files = {"a.bin": CONTENT, "list.txt": b"a.bin\n", "SHA256SUMS": f"{SHA256}  a.bin\n".encode()}
+    listed = DownloadListedConfig(
+        base=server.url,
+        list_path=f"{server.url}list.txt",
+        checksum_file=f"{server.url}SHA256SUMS",
+        output_path=str(output),
+    )
+    download_listed(unwrap_versioned_value(listed))
+    copy(server, output / "copy")
+    assert (output / "a.bin").read_bytes() == (output / "copy/a.bin").read_bytes() == CONTENT
+    assert {path for _, path, _ in server.requests} == {"a.bin", "list.txt", "SHA256SUMS"}
+    [agent] = server.agents
+    assert re.fullmatch(r"marin-dagster/[\d.]+ \(you@example\.org\)", agent or "")
 
 
 @pytest.fixture(autouse=True)

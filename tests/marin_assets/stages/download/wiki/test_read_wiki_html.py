@@ -16,7 +16,6 @@ import pytest
 import wiki_dumps
 from crawl_server import CrawlServer
 from crawls import Read, documents_of, reasons
-from killed_stage import killed_at, same_parts
 from wiki_dumps import LICENSE, article, dump_of, html_of, lines_of, tar_of
 
 from marin_assets.stages.download.warc.record import CrawlError
@@ -281,19 +280,3 @@ def test_memory_stays_flat_over_ten_times_the_input(tmp_path: Path) -> None:
         output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         kilobytes.append(int(output.split("\n")[1]))
     assert kilobytes[1] < kilobytes[0] + 20_000
-
-
-@pytest.mark.long
-def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_path: Path, read: Read) -> None:
-    draw = random.Random(8)
-    for name in "abc":
-        rows = [article(draw.randrange(900), version=draw.randrange(9), body="<p>owl</p>" * 400) for _ in range(400)]
-        write(tmp_path, dump_of(rows), f"{name}.tar.gz")
-    counts, _ = read(tmp_path / "dump", shard_bytes=100_000)
-    whole, output = tmp_path / "pages0", tmp_path / "killed"
-    paths = {"input_path": str(tmp_path / "dump"), "output_path": str(output)}
-    command = [sys.executable, wiki_dumps.__file__, json.dumps({**paths, "source": "wiki", "shard_bytes": 100_000})]
-    names = sorted(path.name for path in whole.glob("part-*"))
-    moments = (("**/*.versions", 1), ("**/*.versions", 3), ("part-*", 1), ("part-*", len(names) // 2))
-    assert killed_at(command, output, moments) == counts
-    assert same_parts(output, whole)

@@ -9,7 +9,6 @@ import logging
 import random
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 import wiki_xml
 from crawl_server import CrawlServer
 from crawls import Read, documents_of, reasons
-from wiki_xml import END, HEAD, INDEX, NAME, multistream, page, xml_of
+from wiki_xml import END, HEAD, INDEX, NAME, drawn_pages, multistream, page, xml_of
 
 from marin_assets.documents import Document
 from marin_assets.stages.download.warc.record import CrawlError
@@ -55,11 +54,6 @@ def write(folder: Path, content: bytes | str, name: str = NAME) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
-
-
-def drawn_pages(number: int, seed: int = 3) -> list[str]:
-    draw = random.Random(seed)
-    return [page(n, f"Owl {n} " + draw.randbytes(draw.randrange(400)).hex() + " é & <b>") for n in range(number)]
 
 
 def test_a_document_has_its_wikitext_and_what_the_dump_states_of_it(tmp_path: Path, read_xml: Read) -> None:
@@ -281,25 +275,3 @@ def test_memory_stays_flat_over_ten_times_the_input(tmp_path: Path) -> None:
         output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         kilobytes.append(int(output.split("\n")[1]))
     assert kilobytes[1] < kilobytes[0] + 60_000  # a block of bzip2 is held
-
-
-@pytest.mark.long
-def test_a_stage_that_is_killed_at_drawn_moments_ends_with_the_same_bytes(tmp_path: Path, read_xml: Read) -> None:
-    draw = random.Random(8)
-    content, index, _ = multistream(drawn_pages(6000))
-    write(tmp_path, content)
-    write(tmp_path, index, INDEX)
-    whole = read_xml(tmp_path / "dump", shard_bytes=200_000)
-    output = tmp_path / "killed"
-    config = json.dumps({"input_path": str(tmp_path / "dump"), "output_path": str(output), "source": "wiki",
-                         "shard_bytes": 200_000})  # fmt: skip
-    for _ in range(6):
-        process = subprocess.Popen([sys.executable, wiki_xml.__file__, config], stdout=subprocess.DEVNULL)
-        time.sleep(draw.uniform(0.3, 2.5))
-        process.kill()
-        process.wait()
-    last = subprocess.run([sys.executable, wiki_xml.__file__, config], capture_output=True, text=True, check=True)
-    assert json.loads(last.stdout) == whole[0]
-    names = sorted(path.name for path in output.glob("*.jsonl.zst"))
-    assert all((output / name).read_bytes() == (tmp_path / "wikitext0" / name).read_bytes() for name in names)
-    assert names

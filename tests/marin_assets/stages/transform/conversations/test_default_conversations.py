@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sum_chats import chat_of
 
-from marin_assets.datasets import chats
+from marin_assets.datasets import chats, preferences
 from marin_assets.defaults import (
     default_conversations,
     default_download,
@@ -87,8 +87,8 @@ def test_a_known_data_set_has_its_adapter_and_name() -> None:
 @pytest.mark.parametrize(
     ("arguments", "fields", "sentence"),
     [
-        (("x", "rows"), {}, "default_conversations got dataset='rows', expected a step, or a data set of chats"),
-        (("x",), {}, "default_conversations got dataset=None, expected a step, or a data set of chats"),
+        (("x", "rows"), {}, "default_conversations got dataset='rows', expected a step, or a data set"),
+        (("x",), {}, "default_conversations got dataset=None, expected a step, or a data set"),
         ((7,), {}, "default_conversations got name=7, expected a text"),
         (("x", default_download("x", "/d")), {"replacement": {}}, "no field 'replacement', .*'replacements'"),
         (("x", default_download("x", "/d")), {"adapter": "opnai"}, "adapter is 'opnai', expected one of"),
@@ -118,3 +118,11 @@ def test_messages_of_trees_become_conversations_and_pairs_preferences(tmp_path: 
     (tmp_path / "pairs/a.jsonl").write_text(json.dumps({"prompt": "1?", "chosen": "a", "rejected": "b"}) + "\n")
     pairs = default_preferences("pairs", default_download("pairs", f"{tmp_path}/pairs"), adapter="answers")
     assert compute(pairs, tmp_path / "prefix")["preferences/pairs"]["preferences"] == 1
+
+
+def test_a_known_set_of_preferences_is_the_only_argument() -> None:
+    known = preferences["Anthropic/hh-rlhf/helpful-base/train"]
+    assert version(default_preferences(known)) == version(known.preferences())
+    assert default_preferences(known).name == "preferences/Anthropic/hh-rlhf/helpful-base/train"
+    with pytest.raises(ConfigError, match=r"default_preferences got dataset=None, .* preferences\['…'\]"):
+        default_preferences("x")

@@ -57,6 +57,15 @@ def test_all_paths_are_those_of_last_answers(tmp_path: Path) -> None:
     assert (result["threads"], result["in_threads"], reasons(result)) == (2, 5, {"not_chosen": 2})
 
 
+def test_what_reviewers_refused_is_left_out_with_what_is_below_it_if_a_column_is_named(tmp_path: Path) -> None:
+    rows = [dict(row, review_result={"q.b": False, "q.a": None}.get(row["message_id"], True)) for row in TREE]
+    result, [thread] = converted(ThreadsConfig, tmp_path, rows, review_column="review_result")
+    assert texts(thread) == ["Two and two?", "Five."]
+    assert reasons(result) == {"refused": 1, "orphan": 4}
+    result, [thread] = converted(ThreadsConfig, tmp_path, rows)
+    assert len(texts(thread)) == 4
+
+
 def test_messages_that_are_in_no_thread_have_a_reason(tmp_path: Path) -> None:
     rows = [
         *TREE,

@@ -28,7 +28,15 @@ MATHJAX_2 = (
     '<span class="MathJax_Preview">x2</span><span class="MathJax"><nobr><span>x<span>2</span></span></nobr></span>'
     '<script type="math/tex" id="1">x^2 < 3</script>'
 )
+DOLLARS = '<script>MathJax = {tex: {inlineMath: [["$", "$"], ["\\\\(", "\\\\)"]]}}</script>'
+MARKS = "<script>MathJax.Hub.Config({tex2jax: {inlineMath: [['@@','@@']], displayMath: [['%%', '%%']]}});</script>"
+ASCIIMATH = '<script src="MathJax.js?config=TeX-MML-AM_CHTML"></script>'
 FORMS = {
+    "declared dollars": (DOLLARS + r"A $b_{$1$}$ of \$5", DOLLARS + r"A $b_{$1$}$ of \$5", "delimiters"),
+    "declared marks": (MARKS + "@@ a &lt; b @@", MARKS + "$a &lt; b$", "delimiters"),
+    "declared marks on display": (MARKS + "%%a%%", MARKS + "$$a$$", "delimiters"),
+    "double dollars": (MATHJAX + "$$ a $$", "$$ a $$", "delimiters"),
+    "AsciiMath": (ASCIIMATH + "`1/2 &lt; x`", ASCIIMATH + r"$\frac{1}{2} &lt; x$", "asciimath"),
     "inline": (MATHJAX + r"Let \(a &lt; b\) be", "Let $a &lt; b$ be", "delimiters"),
     "display": (MATHJAX + r"\[ x^2 \]", "$$x^2$$", "delimiters"),
     "MathJax 2": (MATHJAX_2, "$x^2 &lt; 3$", "script"),
@@ -75,8 +83,12 @@ def test_each_form_is_tex_between_dollars_and_counted(page: str, text: str, form
         '<p>latex <img src="cat.png" alt="a cat" class="wide"></p>',
         "<p>[math] is what it says</p>",
         '<script>if (a < b) { x = "<math>" }</script> latex',
+        MATHJAX + "<p>From $5 to $6, `ls` and `cd`</p>",
+        DOLLARS + r"<p>A price of \$5 and one of \$6</p><pre>$a$</pre>",
+        DOLLARS + "<p>From $5 to $6, and $ 7</p>",
+        '<script src="MathJax.js?config=TeX-AMS-MML_HTMLorMML"></script><p>`ls` and `cd`</p>',
     ],
-    ids=["no MathJax", "code", "comments", "image", "open", "script"],
+    ids=["no MathJax", "code", "comments", "image", "open", "script", "prices", "escaped", "declared", "TeX"],
 )
 def test_what_is_no_formula_stays_as_it_is(page: str) -> None:
     assert rewritten(page)[0] == page
@@ -96,12 +108,18 @@ def test_mathml_without_latex_is_linear_and_counted() -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["<math>", MATHJAX + r"\(", '<span class="katex-html">', "<!--katex", '<a b="katex', "[tex]", "<script>katex"],
-    ids=["math", "delimiter", "rendered", "comment", "attribute", "mark", "script"],
+    [
+        *("$a", "${", "`a", "[['$','$'],", "left:'$',right:'$'"),
+        *("<math>", MATHJAX + r"\(", '<span class="katex-html">', "<!--katex", '<a b="katex', "[tex]", "<script>katex"),
+    ],
+    ids=[
+        *("dollar", "brace", "backquote", "pairs", "left"),
+        *("math", "delimiter", "rendered", "comment", "attribute", "mark", "script"),
+    ],
 )
 def test_a_page_of_open_ends_takes_linear_time(part: str) -> None:
     start = time.process_time()
-    rewritten(part * (600_000 // len(part)))
+    rewritten(DOLLARS + ASCIIMATH + part * (600_000 // len(part)))
     assert time.process_time() - start < 5
 
 
@@ -126,6 +144,18 @@ def test_the_text_of_a_page_has_its_formulas(tmp_path: Path) -> None:
         assert counts["formulas_rendered"] == 2
 
 
+def test_the_first_rules_leave_dollars_and_asciimath_as_they_are() -> None:
+    for page in (DOLLARS + "$a$", MARKS + "@@ a @@", ASCIIMATH + "`1/2`", MATHJAX + "$$ a $$"):
+        counts: Counter[str] = Counter()
+        assert with_formulas(page, counts, "formulas-1") == page
+        assert not counts
+
+
+def test_asciimath_that_is_too_deep_stays_and_is_counted() -> None:
+    deep = "(" * 99
+    assert rewritten(f"{ASCIIMATH}`{deep}`") == (f"{ASCIIMATH}{deep}", {"formulas_linear": 1})
+
+
 def test_the_field_is_of_the_version_only_if_it_is_given() -> None:
     def version(**fields: object) -> str:
         step = Step(
@@ -144,7 +174,7 @@ def test_unknown_rules_and_contents_with_formulas_of_their_own_are_refused() -> 
         config = HtmlToMarkdownConfig(pages_path="/pages", output_path="/out", **fields)  # type: ignore[arg-type]
         html_to_markdown(unwrap_versioned_value(config))
 
-    with pytest.raises(FormulasError, match=r"formulas\.rules is 'formulas-2', expected 'formulas-1'"):
-        convert(formulas=Formulas(rules="formulas-2"))
+    with pytest.raises(FormulasError, match=r"formulas\.rules is 'formulas-3', expected one of .*'formulas-2'"):
+        convert(formulas=Formulas(rules="formulas-3"))
     with pytest.raises(ExtractorError, match="formulas and thread are both given, and thread has formulas of its own"):
         convert(formulas=Formulas(), thread=ThreadContent())
