@@ -23,6 +23,7 @@ from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.paths import absolute, is_local
 from marin_resources.storage.upload.upload import upload
+from marin_resources.storage.watched_reads import watched
 from marin_resources.types.output import below
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def open_to_read(path: str) -> IO[bytes]:
     if is_local(path):
         require_file(path, os.stat(p))
     file: IO[bytes] = fs.open(p, "rb")
-    return file
+    return watched(file, p if is_local(path) else None)
 
 
 def remove(path: str) -> None:
