@@ -1,6 +1,6 @@
 """The limits of requests: threads of the server; time and bytes of each request, and whether its reader is gone.
 
-A request reads in a thread, and threads cannot be stopped. So every read of a file calls the watch of its request, which
+A request reads in a thread, and threads cannot be stopped. So every read of a file calls the watch of its request. It
 raises when the time is over, the bytes are spent, or the browser has closed the connection.
 """
 
