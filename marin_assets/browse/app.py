@@ -30,6 +30,7 @@ from marin_assets.browse.pages.home import home
 from marin_assets.browse.pages.output import output
 from marin_assets.browse.pages.row import cell, page, row
 from marin_assets.browse.pages.rows import rows
+from marin_assets.browse.pages.tokens import tokens
 from marin_assets.browse.pages.way import way
 from marin_assets.browse.places import Places
 from marin_assets.browse.query import Query
@@ -49,6 +50,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/page": page,
     "/file": file,
     "/way": way,
+    "/tokens": tokens,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

@@ -43,14 +43,14 @@ def files_at(places: Places, folder: Place) -> tuple[list[StoredFile], list[str]
     """The data files below a folder by name, then the samples of rejected rows; and a phrase for each place that cannot
     be shown, such as a link that leads out of the prefix. Raises OSError."""
     files, unusable = stored_and_unusable_files(folder.path)
-    shown, hidden = (files, []) if not is_local(folder.path) else _inside(places, files)
+    shown, hidden = (files, []) if not is_local(folder.path) else inside(places, files)
     with suppress(FileNotFoundError):
         shown += [_below(file, REJECTED) for file in stored_files(join(folder.path, REJECTED))]
     notes = [f"{name}: {error if not error.strerror else error.strerror}" for name, error in unusable.items()]
     return shown, [*(f"{name}: a link that leads out of what is shown" for name in hidden), *notes]
 
 
-def _inside(places: Places, files: Sequence[StoredFile]) -> tuple[list[StoredFile], list[str]]:
+def inside(places: Places, files: Sequence[StoredFile]) -> tuple[list[StoredFile], list[str]]:
     """The files of a disk that are below a prefix; and the names of the links by which others are reached."""
     folders: dict[str, bool] = {}
     shown, hidden = [], dict[str, None]()

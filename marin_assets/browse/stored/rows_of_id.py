@@ -40,7 +40,7 @@ class RowOfId:
 
 @dataclass(frozen=True, kw_only=True)
 class Hint:
-    """Where another output has the document."""
+    """The shard and the row in which another output has the document."""
 
     shard: str
     """The name of the shard without its format."""
