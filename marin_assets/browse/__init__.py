@@ -1,7 +1,7 @@
 """The data browser: pages of the rows of outputs, served on this machine. Started by `marin browse`.
 
 app       the server: routes, and the road of one request
-guard     hosts, methods and headers
+web/      hosts, methods and headers; pages that are sent while they are written
 places    which paths are shown
 limits    threads, time and bytes of a request
 rows/     pages of rows, by whatever format; filters, samples, search

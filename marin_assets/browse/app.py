@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import anyio
@@ -23,19 +23,22 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from marin_assets.browse.errors import BrowseError
-from marin_assets.browse.guard import Guard
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
 from marin_assets.browse.pages.file import file
 from marin_assets.browse.pages.home import home
 from marin_assets.browse.pages.output import output
 from marin_assets.browse.pages.row import cell, page, row
 from marin_assets.browse.pages.rows import rows
+from marin_assets.browse.pages.sample import sample
+from marin_assets.browse.pages.search import search
 from marin_assets.browse.pages.tokens import tokens
 from marin_assets.browse.pages.way import way
 from marin_assets.browse.places import Places
 from marin_assets.browse.query import Query
-from marin_assets.browse.render import FOLDER, render
+from marin_assets.browse.render import FOLDER, render, render_pieces
 from marin_assets.browse.site import Asked, Shown
+from marin_assets.browse.web.guard import Guard
+from marin_assets.browse.web.streamed import StreamedPage, watch_connection
 from marin_assets.documents.document import DocumentError
 from marin_resources.types.errors import MarinError
 
@@ -51,6 +54,8 @@ PAGES: Mapping[str, PageFunction] = {
     "/file": file,
     "/way": way,
     "/tokens": tokens,
+    "/sample": sample,
+    "/search": search,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
@@ -83,33 +88,39 @@ class Site:
         watch = RequestWatch(self._places, self._limits)
         asked = Asked(places=self._places, limits=self._limits, query=Query(request.query_params), watch=watch)
         async with anyio.create_task_group() as group:
-            group.start_soon(_watch_connection, request, watch)
+            group.start_soon(watch_connection, request.receive, watch)
             try:
-                return await self._threads.run(partial(_page, show, asked), watch)
+                made = await self._threads.run(partial(_page, show, asked), watch)
             except MarinError as error:  # no thread was free
-                return error_page(str(error), status_of(error))
+                made = error_page(str(error), status_of(error))
             finally:
                 group.cancel_scope.cancel()
+        return made if isinstance(made, Response) else StreamedPage(partial(_pieces, made), self._threads, watch)
 
 
-async def _watch_connection(request: Request, watch: RequestWatch) -> None:
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            watch.gone.set()
-            return
-
-
-def _page(show: PageFunction, asked: Asked) -> Response:
-    """The page, or the page of its error. It runs in a thread."""
+def _page(show: PageFunction, asked: Asked) -> Response | Shown:
+    """The page, or the page of its error; the facts of one that is sent while it is written. It runs in a thread."""
     try:
         shown = show(asked)
-        return HTMLResponse(render(shown.template, shown.facts))
+        return shown if shown.waits is not None else HTMLResponse(render(shown.template, shown.facts))
     except (MarinError, OSError, MemoryError) as error:
         return error_page(sentence_of(error), status_of(error))
     except Exception:  # the server serves other requests; the traceback is for its terminal
         log.exception("The page %s cannot be shown", show.__name__)
         return error_page("The page cannot be shown: an error that the server's log describes. Report it.", BROKEN)
+
+
+def _pieces(shown: Shown, flush: Callable[[], None]) -> Iterator[str]:
+    """The pieces of a page that is sent while it is written; an error ends it with its sentence."""
+    if shown.waits is not None:
+        shown.waits.waits = flush
+    try:
+        yield from render_pieces(shown.template, shown.facts)
+    except (MarinError, OSError, MemoryError) as error:
+        yield render("stopped", {"sentence": sentence_of(error)}).decode()
+    except Exception:  # as in `_page`: the response has begun, so its status stays
+        log.exception("The page %s cannot be shown whole", shown.template)
+        yield render("stopped", {"sentence": "An error ended the page: the server's log describes it."}).decode()
 
 
 def sentence_of(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,11 @@ def _environment() -> jinja2.Environment:
 def render(template: str, facts: Mapping[str, Any]) -> bytes:
     """The page of these facts, in UTF-8."""
     return _environment().get_template(f"{template}.html.j2").render(facts).encode("utf-8", "backslashreplace")
+
+
+def render_pieces(template: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    """The pieces of a page, each as soon as its facts are there."""
+    return _environment().get_template(f"{template}.html.j2").generate(facts)
 
 
 def size_text(bytes_: int) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from marin_assets.browse.errors import NotThereError
 from marin_assets.browse.limits import Limits, RequestWatch
@@ -42,9 +42,18 @@ class Asked:
         return owner_of(self.places, place)
 
 
+class Waiting(Protocol):
+    """A part of the facts that is computed while the page is written."""
+
+    waits: Callable[[], None]
+    """Called before it waits: what was written until then can be sent."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shown:
     """A page: its template, and the facts that it shows."""
 
     template: str
     facts: Mapping[str, Any]
+    waits: Waiting | None = None
+    """The part that the page waits for: then it is sent while it is written. None: it is sent whole."""

@@ -85,7 +85,7 @@ def _text(piece: str) -> str:
 
 
 def _marks(part: Part) -> list[str]:
-    """How the rows begin and end, as the ledger has it."""
+    """The tokens with which rows begin and end, as the ledger has it."""
     metadata = part.ledger.get("metadata")
     settings = metadata.get("preprocessor_metadata") if isinstance(metadata, Mapping) else None
     if not isinstance(settings, Mapping):

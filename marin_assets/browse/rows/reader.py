@@ -6,16 +6,16 @@ decompressed, which the page reports: they are not parsed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from marin_assets.browse.rows.lines import row_lines, spellings_of
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.formats import format_of
 from marin_assets.documents.jsonl.json_line import LineParser
-from marin_assets.documents.jsonl.lines import TooLong, read_lines, require_expansion
-from marin_assets.documents.rows import BYTE_ORDER_MARK, read_rows
+from marin_assets.documents.jsonl.lines import require_expansion
+from marin_assets.documents.rows import read_rows
 from marin_resources.storage.files import open_to_read
 
 PAGE_CHARACTERS = 32 * 1024**2
@@ -68,8 +68,8 @@ def find_row(path: str, id: str) -> int | None:
         columns = _names_of(path)
         rows = read_rows(path, [ID]) if ID in columns else iter(())
         return next((number - 1 for number, row in rows if isinstance(row, dict) and row.get(ID) == id), None)
-    parser, spellings = LineParser(), _spellings(id)
-    for number, line in _lines(path):
+    parser, spellings = LineParser(), spellings_of(id)
+    for number, line in row_lines(path):
         if isinstance(line, bytes) and any(spelling in line for spelling in spellings):
             row = parser.row(line)
             if isinstance(row, dict) and row.get(ID) == id:
@@ -77,29 +77,12 @@ def find_row(path: str, id: str) -> int | None:
     return None
 
 
-def _lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
-    """(number from 0, line) of the lines that are rows: a blank one is none."""
-    number = 0
-    for place, line in read_lines(path):
-        if place == 1 and isinstance(line, bytes):
-            line = line.removeprefix(BYTE_ORDER_MARK)
-        if isinstance(line, TooLong) or line.strip():
-            yield number, line
-            number += 1
-
-
 def _line_rows(path: str, start: int) -> Iterator[tuple[int, Row, int]]:
     """(number, row, characters) from row `start` on."""
     parser = LineParser()
-    for number, line in _lines(path):
+    for number, line in row_lines(path):
         if number >= start:
             yield number, parser.row(line), len(line) if isinstance(line, bytes) else 0
-
-
-def _spellings(id: str) -> list[bytes]:
-    """The bytes by which JSON may write this id. Escapes that nobody needs (\\u0061, \\/) are not among them."""
-    texts = {json.dumps(id, ensure_ascii=False), json.dumps(id), json.dumps(id).replace("/", "\\/")}
-    return [text.encode("utf-8", "replace") for text in texts]
 
 
 def _parquet_file(path: str, raw: Any) -> Any:

@@ -79,6 +79,12 @@ ADDRESSES = [
     ("file", {"path": "documents/web-abc123/samples.html", "page": 1}),
     ("rows", {"path": "documents/web-abc123/part-1.parquet"}),
     ("row", {"path": FILE, "id": EVIL}),
+    ("search", {"path": "documents/web-abc123", "text": "<script>"}),
+    ("search", {"path": FILE, "text": EVIL}),
+    ("search", {"path": FILE, "reason": EVIL}),
+    ("sample", {"path": "documents/web-abc123", "seed": 1, "count": 100}),
+    ("way", {"path": "documents/web-abc123", "id": EVIL}),
+    ("way", {"path": "documents/web-abc123", "id": "big"}),
     ("rows", {"path": EVIL}),
     ("row", {"path": FILE, "row": EVIL}),
     ("cell", {"path": FILE, "row": 0, "at": EVIL}),
@@ -110,7 +116,7 @@ def test_a_page_of_hostile_rows_is_inert_and_small(browser: Browser, page: str, 
 OURS = {
     *("html", "head", "meta", "title", "link", "script", "body", "header", "nav", "main", "h1", "h2", "p", "a", "bdi"),
     *("ul", "li", "form", "label", "input", "button", "select", "option", "div", "table", "thead", "tbody", "tr", "th"),
-    *("td", "span", "strong", "dl", "dt", "dd", "pre", "kbd", "code", "iframe"),
+    *("mark", "details", "summary", "td", "span", "strong", "dl", "dt", "dd", "pre", "kbd", "code", "iframe"),
 }
 
 
