@@ -113,7 +113,7 @@ def _page(show: PageFunction, asked: Asked) -> Response | Shown:
 def _pieces(shown: Shown, flush: Callable[[], None]) -> Iterator[str]:
     """The pieces of a page that is sent while it is written; an error ends it with its sentence."""
     if shown.waits is not None:
-        shown.waits.waits = flush
+        shown.waits.call_before_waiting(flush)
     try:
         yield from render_pieces(shown.template, shown.facts)
     except (MarinError, OSError, MemoryError) as error:

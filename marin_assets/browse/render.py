@@ -38,7 +38,7 @@ def render(template: str, facts: Mapping[str, Any]) -> bytes:
 
 
 def render_pieces(template: str, facts: Mapping[str, Any]) -> Iterator[str]:
-    """The pieces of a page, each as soon as its facts are there."""
+    """The pieces of a page, each as soon as its facts are known."""
     return _environment().get_template(f"{template}.html.j2").generate(facts)
 
 

@@ -45,8 +45,8 @@ class Asked:
 class Waiting(Protocol):
     """A part of the facts that is computed while the page is written."""
 
-    waits: Callable[[], None]
-    """Called before it waits: what was written until then can be sent."""
+    def call_before_waiting(self, send: Callable[[], None]) -> None:
+        """Set a function to call before it waits: it sends the text that was written until then."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,8 +48,11 @@ class Search:
     note: str = ""
     """Why it stopped before the end; empty at the end."""
     damage: list[str] = field(default_factory=list)
-    waits: Callable[[], None] = lambda: None
-    """Called before the search goes on behind a hit: what was shown until then can be sent."""
+    _send: Callable[[], None] = lambda: None
+
+    def call_before_waiting(self, send: Callable[[], None]) -> None:
+        """Set a function to call before the search continues behind a hit: it sends the text until then."""
+        self._send = send
 
     @property
     def next_address(self) -> str:
@@ -68,7 +71,7 @@ class Search:
                         continue
                     yield self._hit(number, row)
                     shown += 1
-                    self.waits()
+                    self._send()
                     if shown == HITS:
                         self.note = f"{HITS} rows are shown."
                         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,13 +55,13 @@ def way(asked: Asked) -> Shown:
     if start is None:
         raise NotThereError(f"{place.text!r:.300} is in no output, so it has no lineage. Open an output.")
     walk = Way(asked, id)
-    stations, limit = [], ""
+    limit = ""
     try:
-        stations.extend(walk.stations(start))
+        walk.walk(start)
     except ReaderGoneError:
         raise
     except LimitError as error:
-        limit, stations = str(error), walk.seen
+        limit = str(error)
     if not walk.rows and not limit:
         raise NotThereError(
             f"No row of {start.place.text!r:.300}, and of the {walk.outputs} outputs along its lineage, has the id "
@@ -70,7 +71,7 @@ def way(asked: Asked) -> Shown:
         "place": place,
         "id": visible(id[:TEXT_CHARACTERS]),
         "start": start,
-        "stations": stations,
+        "stations": walk.seen,
         "limit": limit,
         "page_id": walk.page_id if walk.page_id != id else "",
         "chunk": walk.chunk,
@@ -83,7 +84,7 @@ class Way:
 
     def __init__(self, asked: Asked, id: str) -> None:
         self._asked, self._id = asked, id
-        self.page_id = id
+        self.page_id = id.rpartition("#")[0] or id  # chunks are named page#n; their metadata have the page, too
         self.chunk = ""
         """The id of the first part of a page; empty unless the id is that of a page."""
         self.rows: dict[str, RowOfId] = {}
@@ -93,23 +94,20 @@ class Way:
         """Outputs that were looked at."""
         self._hint: Hint | None = None
 
-    def stations(self, start: OutputState) -> Iterator[Station]:
-        """The stations in the order of the data. The start is read first: it has the shard and the page."""
-        for row in self._rows(start):
-            self._learn(start, row)
+    def walk(self, start: OutputState) -> None:
+        """See all stations, in the order of the data. The start is read first: it has the shard and the page."""
+        with suppress(DocumentError):  # its station names the damage
+            for row in self._rows(start):
+                self._learn(start, row)
         for state in Lineage(self._asked.places, start).along(start):
             self.outputs += 1
-            for station in self._stations(state):
-                self.seen.append(station)
-                yield station
+            self.seen.extend(self._stations(state))
 
     def _learn(self, state: OutputState, row: RowOfId) -> None:
         metadata = row.row.get("metadata")
         page = metadata.get("page") if isinstance(metadata, Mapping) else None
         if isinstance(page, str) and page and row.id == self._id:
             self.page_id = page
-        elif self.page_id == self._id and "#" in self._id:
-            self.page_id = self._id.rpartition("#")[0]  # chunks are named page#n
         if not row.is_tokens and self._hint is None:
             name = row.text.removeprefix(f"{state.place.text}/")
             if is_readable(name):

@@ -1,4 +1,4 @@
-"""Which rows are shown: those with a text, a reason, a source, a value in bounds, kept or rejected ones."""
+"""Choose the rows that are shown: those with a text, a reason, a source, a value in bounds, kept or rejected ones."""
 
 from __future__ import annotations
 

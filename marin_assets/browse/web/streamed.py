@@ -6,17 +6,19 @@ ends the thread's next read.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import anyio
 import anyio.from_thread
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from marin_assets.browse.limits import RequestWatch, Threads
+from marin_assets.browse.render import render
+from marin_resources.types.errors import MarinError
 
 PART_CHARACTERS = 16 * 1024
-"""What is written is sent when it has so many characters, and when the writer is about to wait."""
+"""The text is sent when it has so many characters, and when the writer is about to wait."""
 
 Write = Callable[[Callable[[], None]], Iterator[str]]
 """Takes what it calls before it waits; yields the pieces of the page."""
@@ -36,18 +38,22 @@ class StreamedPage(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with anyio.create_task_group() as group:
             group.start_soon(watch_connection, receive, self._watch)
-            await self._threads.run(lambda: self._send_all(send), self._watch)
-            group.cancel_scope.cancel()
+            try:
+                await self._threads.run(lambda: self._send_all(send), self._watch)
+            except MarinError as error:  # no thread was free
+                await _send(send, render("stopped", {"sentence": str(error)}))
+            finally:
+                group.cancel_scope.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _send_all(self, send: Callable[[Message], Awaitable[None]]) -> None:
+    def _send_all(self, send: Send) -> None:
         pieces: list[str] = []
 
         def flush() -> None:
             body = "".join(pieces).encode("utf-8", "backslashreplace")
             pieces.clear()
             if body:
-                anyio.from_thread.run(send, {"type": "http.response.body", "body": body, "more_body": True})
+                anyio.from_thread.run(_send, send, body)
 
         characters = 0
         for piece in self._write(flush):
@@ -57,6 +63,10 @@ class StreamedPage(Response):
                 flush()
                 characters = 0
         flush()
+
+
+async def _send(send: Send, body: bytes) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 async def watch_connection(receive: Receive, watch: RequestWatch) -> None:

@@ -127,11 +127,12 @@ def large(disk_prefix: str) -> str:
     store_output(disk_prefix, "documents/web", {})
     with Path(join(disk_prefix, "documents/web-abc123/part-0.jsonl")).open("w") as file:
         file.write(json.dumps({"id": "first", "text": "needle"}) + "\n")
-        for _ in range(60):
+        for _ in range(60):  # 80 MB
             file.write((json.dumps({"id": "other", "text": "straw " * 10}) + "\n") * 10_000)
     return disk_prefix
 
 
+@pytest.mark.long
 def test_a_hit_is_shown_as_it_is_reached_and_a_closed_tab_stops_the_search(large: str) -> None:
     with browsing(large, limits=Limits(threads=1, waiting_s=5)) as browser:
         connection = http.client.HTTPConnection("127.0.0.1", browser.port, timeout=30)

@@ -12,6 +12,7 @@ import pytest
 from browser_server import Answer, browsing
 from stored_outputs_for_browsing import store_output
 
+from marin_assets.browse.stored.row_counts import noted_rows
 from marin_assets.documents.attributes import Decision, write_decisions
 from marin_assets.documents.rows import read_rows
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
@@ -127,6 +128,20 @@ def read_all(prefix: str) -> tuple[dict[str, dict[str, dict]], set[str], dict[st
     return attributes, {row["id"] for row in rows("selected/web-abc123")}, sample
 
 
+def test_the_rows_of_shards_are_those_of_their_notes(prefix: str) -> None:
+    """A consolidation counts the documents that it reads too, and has fewer rows."""
+    path = join(prefix, "selected/web-abc123")
+    noted = noted_rows(path)
+    assert noted == {
+        file.name: sum(1 for _ in read_rows(file.path)) for file in stored_files(path) if "part" in file.name
+    }
+    assert len(noted) == SHARDS
+    with browsing(prefix) as browser:
+        text = browser.get("output", path="selected/web-abc123").text
+    for name, rows in noted.items():
+        assert f"{name} {rows} " in text
+
+
 def test_every_output_on_the_way_has_a_link_to_the_row(prefix: str) -> None:
     with browsing(prefix) as browser:
         answer = browser.get("way", path="attributes/web/quality-abc123", id="page1/4#2")
@@ -162,8 +177,10 @@ def test_a_damaged_shard_is_a_line_of_the_way(prefix: str) -> None:
         Path(file.path).write_bytes(Path(file.path).read_bytes()[:40])
     with browsing(prefix) as browser:
         shown = fates(browser.get("way", path="documents/web-abc123", id="page0/1#1"))
+        from_there = fates(browser.get("way", path="attributes/web/length-abc123", id="page0/1#1"))
     assert "is damaged or truncated" in shown["attributes/web/length"]
     assert shown["documents/web"] == "a row"
+    assert from_there == shown
 
 
 def test_a_prefix_that_was_moved_shows_the_same_way(prefix: str, tmp_path: Path) -> None:
