@@ -127,5 +127,7 @@ def _around(row: dict[str, Any], text: str) -> tuple[str, str, str]:
         if isinstance(value, str) and (place := value.find(text)) >= 0:
             end = place + len(text)
             before, after = value[max(place - AROUND, 0) : place], value[end : end + AROUND]
+            before, after = "…" * (place > AROUND) + before, after + "…" * (end + AROUND < len(value))
             return visible(before), visible(text[:PREVIEW]), visible(after)
-    return "", "", short_text(row.get("text", row), PREVIEW).text
+    beginning = short_text(row.get("text", row), PREVIEW)
+    return "", "", beginning.text + "…" * beginning.is_cut

@@ -81,7 +81,7 @@ def _shown(read: TokenRow, tokenizer: Any) -> list[dict[str, Any]]:
 def _text(piece: str) -> str:
     """A piece with marks for line feeds and for what cannot be seen; of a very long one the beginning and its size."""
     cut = f"… of {len(piece):,} characters" if len(piece) > PIECE_CHARACTERS else ""
-    return visible(piece[:PIECE_CHARACTERS]).replace("\n", "␊\n") + cut
+    return visible(piece[:PIECE_CHARACTERS]).replace("\n", "↵\n") + cut
 
 
 def _marks(part: Part) -> list[str]:

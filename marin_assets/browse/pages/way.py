@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.browse.cells.short_text import short_text, visible
+from marin_assets.browse.cells.short_text import ShortText, short_text, visible
 from marin_assets.browse.errors import LimitError, NotThereError
 from marin_assets.browse.limits import ReaderGoneError
 from marin_assets.browse.query import address
@@ -41,7 +41,7 @@ class Station:
     number: int = 0
     state: str = ""
     """The fate of the document here, as a phrase."""
-    preview: str = ""
+    preview: ShortText = ShortText("")
 
 
 def way(asked: Asked) -> Shown:
@@ -149,7 +149,7 @@ class Way:
             link=address(page, path=row.text, **parameters),
             number=row.number,
             state=phrase,
-            preview=short_text(row.row.get("text", ""), TEXT_CHARACTERS).text,
+            preview=short_text(row.row.get("text", ""), TEXT_CHARACTERS),
         )
 
     def _phrase(self, state: OutputState, row: RowOfId) -> str:

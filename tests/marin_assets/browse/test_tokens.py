@@ -82,7 +82,7 @@ def pieces(html: str) -> list[str]:
 
 def text_of(shown: list[str]) -> str:
     """The text of pieces as they are shown: with marks for bytes and for what cannot be seen."""
-    joined = "".join(shown).replace("␊\n", "\n").replace("␀", "\0").replace("␛", "\x1b")
+    joined = "".join(shown).replace("↵\n", "\n").replace("␀", "\0").replace("␛", "\x1b")
     parts = re.split(r"((?:⟨[0-9A-F]{2}⟩)+)", joined)
     return b"".join(
         bytes.fromhex(re.sub("[⟨⟩]", "", part)) if part.startswith("⟨") else part.encode() for part in parts
