@@ -9,19 +9,19 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.formats import check_format, compression_of, format_of
+from marin_assets.documents.frames.writer import FRAME_BYTES, FRAME_ROWS, MAX_FRAME_BYTES, FrameWriter
 from marin_assets.documents.jsonl.json_line import LineParser, RepeatedKeys
-from marin_assets.documents.jsonl.lines import TooLong, read_lines
-from marin_assets.documents.parquet import read_parquet, write_parquet
+from marin_assets.documents.jsonl.lines import read_row_lines
+from marin_assets.documents.parquet.read import read_parquet
+from marin_assets.documents.parquet.write import write_parquet
 from marin_resources.storage.files import open_atomic
 
-ZSTD_LEVEL = 3
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 log = logging.getLogger(__name__)
@@ -40,14 +40,11 @@ def read_rows(
         yield from read_parquet(path, columns, optional)
         return
     parser, repeated = LineParser(), list[int]()
-    for number, line in read_lines(path):
-        if isinstance(line, bytes) and number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
-        if isinstance(line, TooLong) or line.strip():  # a blank line has no content to lose
-            row = parser.row(line)
-            if type(row) is RepeatedKeys:
-                repeated.append(number)
-            yield number, row
+    for number, line in read_row_lines(path):
+        row = parser.row(line)
+        if type(row) is RepeatedKeys:
+            repeated.append(number)
+        yield number, row
     if repeated:
         log.warning(
             "%r has %d rows with a key twice, the first in line %d: the last value counts",
@@ -65,11 +62,27 @@ def write_rows(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = 
     if written == ".parquet":
         return write_parquet(path, rows, replace=replace)
     count = 0
-    with open_atomic(path, replace=replace) as raw, _compressed(path, raw) as out:
-        for row in rows:
-            count += 1
-            out.write(_line(path, count, row))
+    with open_atomic(path, replace=replace) as raw, _writer(path, raw) as write:
+        for lines, ids in _frames(path, rows):
+            write(lines, ids)
+            count += len(lines)
     return count
+
+
+def _frames(path: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[list[bytes], list[object]]]:
+    """Yield lines and ids of the rows of each frame."""
+    lines, ids, size, before = list[bytes](), list[object](), 0, 0
+    for row in rows:
+        line = _line(path, before + len(lines) + 1, row)
+        lines.append(line)
+        ids.append(row.get("id"))
+        size += len(line)
+        if size >= FRAME_BYTES and (len(lines) >= FRAME_ROWS or size >= MAX_FRAME_BYTES):
+            yield lines, ids
+            before += len(lines)
+            lines, ids, size = [], [], 0
+    if lines:
+        yield lines, ids
 
 
 def _line(path: str, number: int, row: Mapping[str, Any]) -> bytes:
@@ -87,15 +100,15 @@ def _line(path: str, number: int, row: Mapping[str, Any]) -> bytes:
 
 
 @contextmanager
-def _compressed(path: str, raw: IO[bytes]) -> Iterator[Any]:
+def _writer(path: str, raw: IO[bytes]) -> Iterator[Callable[[list[bytes], list[object]], Any]]:
+    """Yield the function that writes lines of rows, and their ids into the index of a shard that has one."""
     compression = compression_of(path)
     if compression == ".zst":
-        import zstandard
-
-        with zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).stream_writer(raw, closefd=False) as out:
-            yield out
+        frames = FrameWriter(raw)
+        yield frames.write
+        frames.close()
     elif compression == ".gz":
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no name, no time: the same bytes
-            yield out
+            yield lambda lines, _: out.writelines(lines)
     else:
-        yield raw
+        yield lambda lines, _: raw.writelines(lines)

@@ -1,6 +1,7 @@
 """Shards of documents: name, list, read and write them, and group them into work for `map_shards`.
 
-Stages write JSONL compressed with zstd, one document a line and one frame a shard. They read any of READABLE.
+Stages write JSONL compressed with zstd, one document a line, in frames with an index (see `frames`). They read any of
+READABLE.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.paths import absolute, is_local
 from marin_resources.storage.upload.upload import upload
-from marin_resources.storage.watched_reads import watched
+from marin_resources.storage.watched_reads import count_read, watched
 from marin_resources.types.output import below
 
 if TYPE_CHECKING:
@@ -197,12 +197,17 @@ def _find(fs: fsspec.AbstractFileSystem, root: str) -> dict[str, dict[str, Any]]
     return {name: info for name, info in fs.find(root, detail=True).items() if not name.endswith("/")}
 
 
-def open_to_read(path: str) -> IO[bytes]:
-    """Open a file as a stream of bytes. Raises FileNotFoundError and SpecialFileError."""
+def open_to_read(path: str, *, block_bytes: int | None = None) -> IO[bytes]:
+    """Open a file as a stream of bytes. Raises FileNotFoundError and SpecialFileError.
+
+    `block_bytes`: bytes that one request to a bucket reads ahead, by default those of the store's client, 5 MiB; 0 to
+    request what is read, and no more.
+    """
     fs, p = filesystem_of(path)
     if is_local(path):
         require_file(path, os.stat(p))
-    file: IO[bytes] = fs.open(p, "rb")
+    options: dict[str, Any] = {"cache_type": "none"} if block_bytes == 0 else {"block_size": block_bytes}
+    file: IO[bytes] = fs.open(p, "rb", **options)
     return watched(file, p if is_local(path) else None)
 
 
@@ -290,6 +295,21 @@ def read_from(path: str, start: int) -> bytes:
     fs, p = filesystem_of(path)
     size = fs.size(p)
     return fs.cat_file(p, start=start, end=size) if size > start else b""
+
+
+def read_range(path: str, start: int, end: int) -> bytes:
+    """The bytes of a file from offset `start` to before `end`, by one request; fewer if the file is shorter.
+
+    Raises FileNotFoundError.
+    """
+    if end <= start:
+        return b""
+    fs, p = filesystem_of(path)
+    if not is_local(path):
+        return count_read(fs.cat_file(p, start=start, end=end))
+    with watched(open(p, "rb"), p) as file:
+        file.seek(start)
+        return file.read(end - start)
 
 
 def read_bytes(path: str) -> bytes:

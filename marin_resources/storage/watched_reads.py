@@ -57,6 +57,14 @@ def watched(file: IO[bytes], local_path: str | None) -> IO[bytes]:
     return cast(IO[bytes], _WatchedFile(file, watch))
 
 
+def count_read(data: bytes) -> bytes:
+    """These bytes, which were read by one request, counted by the watch if one is set. Raises the watch's errors."""
+    watch = _WATCH.get()
+    if watch is not None:
+        watch.read(len(data))
+    return data
+
+
 def place_of_open(file: IO[bytes], path: str) -> str:
     """The place, without links, of a local file that is open; of a file without a descriptor that of its path."""
     try:

@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from marin_assets.documents.jsonl.lines import TooLong, read_lines
-from marin_assets.documents.rows import BYTE_ORDER_MARK
+from marin_assets.documents.jsonl.lines import TooLong, read_row_lines
 
 
 def row_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
-    """(number from 0, line) of the lines that are rows: a blank one is none. Raises DocumentError."""
-    number = 0
-    for place, line in read_lines(path):
-        if place == 1 and isinstance(line, bytes):
-            line = line.removeprefix(BYTE_ORDER_MARK)
-        if isinstance(line, TooLong) or line.strip():
-            yield number, line
-            number += 1
+    """(number from 0, line) of the lines that are rows. Raises DocumentError."""
+    return enumerate(line for _, line in read_row_lines(path))
 
 
 def spellings_of(text: str) -> list[bytes]:

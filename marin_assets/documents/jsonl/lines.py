@@ -19,6 +19,7 @@ from marin_assets.documents.formats import compression_of
 from marin_assets.documents.jsonl.first_bytes import HEAD_BYTES, require_lines, require_named
 from marin_resources.storage.files import open_to_read
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 64 * 1024**2
 """Limit for one line. The longest books have about 10 MB."""
 MAX_EXPANSION = 500
@@ -39,13 +40,14 @@ class TooLong:
 TOO_LONG = TooLong()
 
 
-def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
+def read_lines(path: str, block_bytes: int | None = None) -> Iterator[tuple[int, bytes | TooLong]]:
     """Yield (number from 1, line without its line feed) of a plain file, or one that is compressed by its name.
 
+    `block_bytes`: bytes that one request to a bucket reads ahead, by default those of the store's client, 5 MiB.
     Raises DocumentError for a damaged or truncated file, and for one that is not of the kind that its name claims.
     """
     number = 0
-    with open_to_read(path) as raw:
+    with open_to_read(path, block_bytes=block_bytes) as raw:
         try:
             for line in split_lines(_guarded(path, raw)):
                 number += 1
@@ -55,6 +57,18 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes | TooLong]]:
                 f"{path!r} is damaged or truncated after line {number} ({type(error).__name__}: {error}). "
                 "Write or download the file again."
             ) from error
+
+
+def read_row_lines(path: str, block_bytes: int | None = None) -> Iterator[tuple[int, bytes | TooLong]]:
+    """Yield those of `read_lines` that are rows: without a byte order mark and blank lines, which have no content."""
+    for number, line in read_lines(path, block_bytes):
+        if isinstance(line, TooLong):
+            yield number, line
+            continue
+        if number == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if line.strip():
+            yield number, line
 
 
 def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes | TooLong]:

@@ -32,7 +32,7 @@ from marin_assets.documents import (
     read_rows,
     write_documents,
 )
-from marin_assets.documents.columns import missing_column
+from marin_assets.documents.parquet.columns import missing_column
 from marin_assets.stages.transform.path_keys import PathKeys, check_path_keys, values_in
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned

@@ -21,12 +21,12 @@ from marin_assets.documents import (
     DocumentError,
     document_shards,
     list_shards,
-    parquet,
     read_documents,
     read_rows,
     write_documents,
     write_rows,
 )
+from marin_assets.documents.parquet import write
 from marin_resources.storage.files import read_from, sizes_below, write_bytes
 from marin_resources.storage.paths import join
 
@@ -77,7 +77,7 @@ def test_a_file_without_rows_has_no_rows(any_prefix: str, format: str) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_columns_of_later_rows_are_kept(any_prefix: str, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(write, "ROW_GROUP_BYTES", 1)
     rows: list[dict[str, Any]] = [
         {"id": "a", "n": None},
         {"id": "b", "n": 1, "new": "x"},
@@ -99,7 +99,7 @@ def test_columns_of_later_rows_are_kept(any_prefix: str, format: str, monkeypatc
 
 def test_columns_of_several_types_are_an_error_in_parquet(any_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for group_bytes in (1, 1000):
-        monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", group_bytes)
+        monkeypatch.setattr(write, "ROW_GROUP_BYTES", group_bytes)
         with pytest.raises(DocumentError, match="cannot be written as parquet"):
             write_rows(join(any_prefix, "a.parquet"), [{"n": 1, "s": "x"}, {"n": "text", "s": "y"}])
     assert sizes_below(any_prefix) == {}

@@ -20,6 +20,7 @@ BASES = {"marin_resources.types.errors.MarinError", "marin_resources.types.error
 CONTROL_FLOW = "it directs the flow of control, and its catcher shows no text of it"
 PHRASE = "its text is a phrase, which the sentence of its catcher takes in"
 NO_SENTENCES = {
+    "marin_assets.documents.frames.layout.DamagedIndexError": PHRASE,
     "marin_assets.documents.xml.parse.BadXmlError": PHRASE,
     "marin_assets.inference.torch_server.Refused": "a script of an environment without this project raises it",
     "marin_assets.run.output.ReaderGoneError": CONTROL_FLOW,

@@ -1,25 +1,24 @@
-"""Read and write rows of parquet in bounded memory: a few rows of one row group at a time."""
+"""Read rows of parquet in bounded memory: a few rows of one row group at a time."""
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from marin_assets.documents.columns import missing_column
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.jsonl.first_bytes import HEAD_BYTES, require_named
 from marin_assets.documents.jsonl.lines import require_expansion
-from marin_resources.storage.files import open_atomic, open_to_read
+from marin_assets.documents.parquet.columns import missing_column
+from marin_resources.storage.files import open_to_read
 
 BATCH_ROWS = 16
 """Rows held in memory. 256 would be 16 % faster, but hold 2.5 GB of books."""
 NOT_IN_PYTHON = (OverflowError, LookupError, ValueError)
 """Errors of pyarrow for a time beyond Python's years, of an unknown zone, or of nanoseconds without pandas."""
-ROW_GROUP_BYTES = 16 * 1024**2
-"""Characters of text in a row group that is written."""
 
 
 def read_parquet(
@@ -27,28 +26,82 @@ def read_parquet(
 ) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Yield (row number from 1, row), with those of the optional columns that the file has. Raises DocumentError for a
     damaged file or a missing column."""
+    with _opened(path) as opened:
+        columns = _columns_of(path, opened.file.schema_arrow.names, columns, optional)
+        for row in opened.rows(columns):
+            opened.number += 1
+            yield opened.number, row
+
+
+def read_parquet_page(path: str, start: int, count: int) -> list[dict[str, Any] | BadRow]:
+    """The rows from `start`, counted from 0, to `start + count - 1`, as far as they exist.
+
+    Only their row groups are read, by requests of 1 MiB at most. Raises DocumentError.
+    """
+    with _opened(path, block_bytes=0) as opened:
+        metadata, groups, first, end = opened.file.metadata, [], 0, 0
+        for group in range(metadata.num_row_groups):
+            group_rows = metadata.row_group(group).num_rows
+            if end + group_rows <= start:
+                first += group_rows
+            elif end < start + count:
+                groups.append(group)
+            end += group_rows
+        opened.number = first
+        columns = _columns_of(path, opened.file.schema_arrow.names, None, ())
+        rows = opened.rows(columns, groups, start - first) if groups else iter(())
+        return list(islice(rows, count))
+
+
+def count_parquet_rows(path: str) -> int:
+    """The number of rows, from the end of the file. Raises DocumentError."""
+    with _opened(path, block_bytes=0) as opened:
+        return int(opened.file.metadata.num_rows)
+
+
+@dataclass
+class _Opened:
+    """An open file of parquet."""
+
+    path: str
+    file: Any
+    compressed: int
+    """Bytes of the file."""
+    number: int = 0
+    """The last row that was read, for the sentence of an error."""
+
+    def rows(self, columns: Sequence[str] | None, groups: Sequence[int] | None = None, skip: int = 0) -> Iterator[Any]:
+        """Yield the rows of the row groups, by default of all, without the first `skip` rows."""
+        decoded = 0
+        for batch in self.file.iter_batches(
+            batch_size=BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False
+        ):
+            decoded += batch.nbytes
+            require_expansion(self.path, decoded, self.compressed)
+            if skip < batch.num_rows:
+                yield from _rows_of(batch.slice(skip))
+            skip = max(skip - batch.num_rows, 0)
+
+
+@contextmanager
+def _opened(path: str, block_bytes: int | None = None) -> Iterator[_Opened]:
+    """Errors of pyarrow in the block are DocumentErrors."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = decoded = 0
-    with open_to_read(path) as raw:
+    opened = None
+    with open_to_read(path, block_bytes=block_bytes) as raw:
         require_named(path, raw.read(HEAD_BYTES))
         raw.seek(0)
         try:
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True)
-            columns = _columns_of(path, file.schema_arrow.names, columns, optional)
-            compressed = raw.seek(0, 2)
-            require_expansion(path, _largest_chunk(file.metadata), compressed)
-            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
-                decoded += batch.nbytes
-                require_expansion(path, decoded, compressed)
-                for row in _rows_of(batch):
-                    number += 1
-                    yield number, row
+            opened = _Opened(path=path, file=file, compressed=raw.seek(0, 2))
+            require_expansion(path, _largest_chunk(file.metadata), opened.compressed)
+            yield opened
         except (pa.ArrowException, OSError) as error:
             raise DocumentError(
-                f"{path!r} is not valid parquet after row {number} ({type(error).__name__}: {error}). "
-                "Write or download the file again."
+                f"{path!r} is not valid parquet after row {opened.number if opened else 0} "
+                f"({type(error).__name__}: {error}). Write or download the file again."
             ) from error
 
 
@@ -116,57 +169,3 @@ def _columns_of(
         if column not in existing:
             raise DocumentError(f"{path!r} has {missing_column(column, existing)}. Name one of these.")
     return selected
-
-
-def write_parquet(path: str, rows: Iterable[Mapping[str, Any]], *, replace: bool = True) -> int:
-    """Write text, numbers and booleans as they are, mappings and lists as JSON text. Return the number of rows.
-
-    The columns are those of all rows, each with the type that fits all its values. The types are known only at the
-    end, so groups of rows are held in a temporary file. Raises DocumentError for values that parquet cannot hold.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schemas, starts, count = [], [], 0
-    with tempfile.TemporaryFile() as spool, open_atomic(path, replace=replace) as raw:
-        try:
-            for group in _row_groups(rows):
-                names = list(dict.fromkeys(name for row in group for name in row))
-                table = pa.table({name: [row.get(name) for row in group] for name in names})
-                starts.append(spool.tell())
-                with pa.ipc.new_stream(spool, table.schema) as stream:
-                    stream.write_table(table)
-                schemas.append(table.schema)
-                count += len(group)
-            schema = pa.unify_schemas(schemas or [_no_rows()], promote_options="permissive")
-            with pq.ParquetWriter(raw, schema, compression="zstd", version="2.6", write_page_checksum=True) as writer:
-                for start in starts:
-                    spool.seek(start)
-                    table = pa.ipc.open_stream(spool).read_all()
-                    writer.write_table(pa.concat_tables([schema.empty_table(), table], promote_options="permissive"))
-        except (pa.ArrowException, UnicodeEncodeError) as error:
-            raise DocumentError(
-                f"Rows of {path!r} cannot be written as parquet ({type(error).__name__}: {error}). Expected whole "
-                "characters and columns of one type each; JSONL takes any."
-            ) from error
-    return count
-
-
-def _no_rows() -> Any:
-    import pyarrow as pa
-
-    return pa.schema([("id", pa.string()), ("text", pa.string())])
-
-
-def _row_groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    group: list[dict[str, Any]] = []
-    size = 0
-    for row in rows:
-        flat = {key: json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v for key, v in row.items()}
-        group.append(flat)
-        size += sum(len(v) for v in flat.values() if isinstance(v, str))
-        if size >= ROW_GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
