@@ -18,7 +18,8 @@ from marin_resources.configuration.settings import normalize_prefix
 from marin_resources.storage.paths import is_local
 from marin_resources.types.places import place_of, split_scheme
 
-MOST_CHARACTERS = 4096
+MOST_CHARACTERS, MOST_NAMES = 4096, 64
+"""Limits of a path. The output of a file is looked for in all folders above it, and each costs a read of its store."""
 SHOWN_CHARACTERS = 200
 
 
@@ -60,7 +61,7 @@ class Places:
     def resolve(self, text: str) -> Place:
         """The place of an address. Raises NotShownError outside of the prefixes, NotThereError for no path at all."""
         shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
-        if len(text) > MOST_CHARACTERS or "\0" in text or not _is_text(text):
+        if len(text) > MOST_CHARACTERS or text.count("/") > MOST_NAMES or "\0" in text or not _is_text(text):
             raise NotThereError(f"{shown!r} is not a path, expected that of an output or of a file below a prefix.")
         if {"..", "."}.intersection(text.split("/")):
             raise NotShownError(f"{shown!r} has '.' or '..' as a name. Name the place itself, below a prefix.")
