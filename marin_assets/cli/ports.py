@@ -10,8 +10,10 @@ from marin_assets.run.options import OptionError
 MAX_PORT = 65535
 
 
-def add_port(parser: argparse.ArgumentParser, default: int, host: str) -> None:
-    parser.add_argument("--port", type=_port, default=default, metavar="N", help=f"of {host} (default: {default})")
+def add_port(parser: argparse.ArgumentParser, default: int | None, host: str) -> None:
+    """Add the option --port. `default` None: a free one."""
+    shown = "a free one" if default is None else default
+    parser.add_argument("--port", type=_port, default=default, metavar="N", help=f"of {host} (default: {shown})")
 
 
 def require_free(host: str, port: int, verb: str, *, maybe: str = "", like: str = "") -> None:

@@ -23,6 +23,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "path": "where the data of one are",
         "logs": "what an attempt printed",
         "open": "a step's page in the UI",
+        "browse": "see the rows of its data",
         "explain": "why it was computed",
         "diff": "two experiments or runs",
         "cost": "what an output has cost",

@@ -23,6 +23,7 @@ from marin_resources.storage.filesystems.filesystem import filesystem_of
 from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.paths import absolute, is_local
 from marin_resources.storage.upload.upload import upload
+from marin_resources.storage.watched_reads import count_read, watched
 from marin_resources.types.output import below
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def open_to_read(path: str, *, block_bytes: int | None = None) -> IO[bytes]:
         require_file(path, os.stat(p))
     options: dict[str, Any] = {"cache_type": "none"} if block_bytes == 0 else {"block_size": block_bytes}
     file: IO[bytes] = fs.open(p, "rb", **options)
-    return file
+    return watched(file, p if is_local(path) else None)
 
 
 def remove(path: str) -> None:
@@ -301,8 +302,14 @@ def read_range(path: str, start: int, end: int) -> bytes:
 
     Raises FileNotFoundError.
     """
+    if end <= start:
+        return b""
     fs, p = filesystem_of(path)
-    return fs.cat_file(p, start=start, end=end) if end > start else b""
+    if not is_local(path):
+        return count_read(fs.cat_file(p, start=start, end=end))
+    with watched(open(p, "rb"), p) as file:
+        file.seek(start)
+        return file.read(end - start)
 
 
 def read_bytes(path: str) -> bytes:

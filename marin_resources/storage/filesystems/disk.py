@@ -16,6 +16,7 @@ from marin_resources.storage import fault_points
 from marin_resources.storage.filesystems.rights import no_right
 from marin_resources.storage.filesystems.sharing import make_folders, share_file
 from marin_resources.storage.paths import absolute
+from marin_resources.storage.watched_reads import watched
 
 TEMPORARY_SUFFIX = ".tmp"
 """Suffix of a hidden file while it is written."""
@@ -38,7 +39,7 @@ def already_exists(path: str) -> FileExistsError:
 
 def read_on_disk(path: str) -> bytes:
     """The whole content of a file at a local path. Raises FileNotFoundError."""
-    with open(path, "rb") as file:
+    with watched(open(path, "rb"), path) as file:
         return file.read()
 
 

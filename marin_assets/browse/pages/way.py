@@ -1,0 +1,213 @@
+"""A document's way: the rows of its id in all outputs along the lineage, with what each decides about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from marin_assets.browse.cells.short_text import ShortText, short_text, visible
+from marin_assets.browse.errors import LimitError, NotThereError
+from marin_assets.browse.limits import ReaderGoneError
+from marin_assets.browse.query import address
+from marin_assets.browse.site import Asked, Shown
+from marin_assets.browse.stored.lineage import Lineage
+from marin_assets.browse.stored.rows_of_id import Hint, RowOfId, rejected_sample, rows_of_id
+from marin_assets.browse.stored.state import OutputState, state_at
+from marin_assets.browse.stored.verdicts import (
+    attribute_paths,
+    decision_in,
+    documents_path,
+    is_consolidation,
+    verdict,
+)
+from marin_assets.documents.document import DocumentError
+from marin_assets.documents.formats import is_readable, without_format
+from marin_assets.stages.consolidate.attribute_spec import ConsolidateError
+
+ID_CHARACTERS = 4000
+TEXT_CHARACTERS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Station:
+    """An output on the way."""
+
+    name: str
+    text: str
+    link: str = ""
+    """The address of the row; empty if the output does not have the document."""
+    number: int = 0
+    state: str = ""
+    """The fate of the document here, as a phrase."""
+    preview: ShortText = ShortText("")
+
+
+def way(asked: Asked) -> Shown:
+    id = asked.query.text("id")
+    if not id or len(id) > ID_CHARACTERS:
+        raise NotThereError(
+            f"The id has {len(id):,} characters, expected 1 to {ID_CHARACTERS:,}. Give the id of a row."
+        )
+    place = asked.place()
+    start = asked.owner(place)
+    if start is None:
+        raise NotThereError(f"{place.text!r:.300} is in no output, so it has no lineage. Open an output.")
+    walk = Way(asked, id)
+    limit = ""
+    try:
+        walk.walk(start)
+    except ReaderGoneError:
+        raise
+    except LimitError as error:
+        limit = str(error)
+    if not walk.rows and not limit:
+        raise NotThereError(
+            f"No row of {start.place.text!r:.300}, and of the {walk.outputs} outputs along its lineage, has the id "
+            f"{id!r:.300}. Look at the ids of its rows."
+        )
+    facts: dict[str, Any] = {
+        "place": place,
+        "id": visible(id[:TEXT_CHARACTERS]),
+        "start": start,
+        "stations": walk.seen,
+        "limit": limit,
+        "page_id": walk.page_id if walk.page_id != id else "",
+        "chunk": walk.chunk,
+    }
+    return Shown(template="way", facts=facts)
+
+
+class Way:
+    """The rows of one document, output by output."""
+
+    def __init__(self, asked: Asked, id: str) -> None:
+        self._asked, self._id = asked, id
+        self.page_id = id.rpartition("#")[0] or id  # chunks are named page#n; their metadata have the page, too
+        self.chunk = ""
+        """The id of the first part of a page; empty unless the id is that of a page."""
+        self.rows: dict[str, RowOfId] = {}
+        """Path of the output's data -> its row."""
+        self.seen: list[Station] = []
+        self.outputs = 0
+        """Outputs that were looked at."""
+        self._hint: Hint | None = None
+
+    def walk(self, start: OutputState) -> None:
+        """See all stations, in the order of the data. The start is read first: it has the shard and the page."""
+        with suppress(DocumentError):  # its station names the damage
+            for row in self._rows(start):
+                self._learn(start, row)
+        for state in Lineage(self._asked.places, start).along(start):
+            self.outputs += 1
+            self.seen.extend(self._stations(state))
+
+    def _learn(self, state: OutputState, row: RowOfId) -> None:
+        metadata = row.row.get("metadata")
+        page = metadata.get("page") if isinstance(metadata, Mapping) else None
+        if isinstance(page, str) and page and row.id == self._id:
+            self.page_id = page
+        if not row.is_tokens and self._hint is None:
+            name = row.text.removeprefix(f"{state.place.text}/")
+            if is_readable(name):
+                self._hint = Hint(shard=without_format(name), number=row.number)
+
+    def _rows(self, state: OutputState) -> list[RowOfId]:
+        if state.data_path in self.rows:
+            return [self.rows[state.data_path]]
+        ids = list(dict.fromkeys([self._id, self.page_id]))
+        rows, _ = rows_of_id(self._asked.places, state, ids, self._hint)
+        if rows and not rows[0].is_tokens:
+            self.rows[state.data_path] = rows[0]
+        elif rows:
+            self.rows.setdefault(state.data_path, rows[0])
+        return rows
+
+    def _stations(self, state: OutputState) -> Iterator[Station]:
+        name, text = state.record.name or state.place.text, state.place.text
+        if self._asked.places.text_of(state.data_path) is None:
+            return
+        try:
+            rows = self._rows(state)
+            for row in rows:
+                self._learn(state, row)
+                yield self._station(state, name, row)
+            if not rows and is_consolidation(state):
+                yield from self._rejected(state, name)
+            elif not rows and self._has_parts(state):
+                yield Station(name=name, text=text, state="has the page in parts, named with # and a number")
+        except (DocumentError, ConsolidateError, OSError) as error:
+            yield Station(name=name, text=text, state=f"cannot be read: {error}")
+
+    def _station(self, state: OutputState, name: str, row: RowOfId) -> Station:
+        phrase = "tokens" if row.is_tokens else self._phrase(state, row)
+        page, parameters = ("tokens", {"row": row.number}) if row.is_tokens else ("row", {"row": row.number})
+        return Station(
+            name=name,
+            text=state.place.text,
+            link=address(page, path=row.text, **parameters),
+            number=row.number,
+            state=phrase,
+            preview=short_text(row.row.get("text", ""), TEXT_CHARACTERS),
+        )
+
+    def _phrase(self, state: OutputState, row: RowOfId) -> str:
+        if row.id != self._id:
+            return "its page"
+        if is_consolidation(state):
+            return self._verdict(state)[1] or "kept"
+        decision = decision_in(row.row)
+        if decision is not None:
+            value = "" if decision.value is None else f", value {short_text(decision.value, 40).text}"
+            cut = f", {sum(end - start for start, end in decision.cut):,} characters cut" if decision.cut else ""
+            return f"kept{value}{cut}" if decision.keep else f"rejected: {short_text(decision.reason, 200).text}{value}"
+        if "cluster" in row.row and "size" in row.row:
+            return f"in cluster {short_text(row.row['cluster'], 40).text} of {short_text(row.row['size'], 40).text}"
+        return "a row"
+
+    def _verdict(self, state: OutputState) -> tuple[bool | None, str]:
+        """Whether a consolidation keeps the document, and by what; None if that cannot be computed from the rows."""
+        document = self._row_at(documents_path(state))
+        if document is None or document.id != self._id:
+            return None, ""
+        decisions = []
+        for applied, path in attribute_paths(state):
+            row = self._row_at(path)
+            decisions.append((applied, None if row is None else decision_in(row.row)))
+        return verdict(document.row, decisions)
+
+    def _row_at(self, path: str) -> RowOfId | None:
+        """The document's row in the output at a path."""
+        text = self._asked.places.text_of(path) if path else None
+        state = state_at(self._asked.places.resolve(text)) if text is not None else None
+        rows = self._rows(state) if state is not None else []
+        return rows[0] if rows and not rows[0].is_tokens else None
+
+    def _rejected(self, state: OutputState, name: str) -> Iterator[Station]:
+        """The station of a consolidation without the document: by what it was rejected. None if it never had it."""
+        keeps, phrase = self._verdict(state)
+        sample = rejected_sample(self._asked.places, state, self._id, self._hint)
+        if keeps is None and sample is None:
+            return
+        if keeps:
+            phrase = "not in its rows, although its attributes keep it"
+        elif sample is not None and keeps is None:
+            attribute, reason = (short_text(sample.row.get(key), 80).text for key in ("attribute", "reason"))
+            phrase = f"rejected by {attribute}: {reason}"
+        if sample is None:
+            yield Station(name=name, text=state.place.text, state=phrase)
+            return
+        link = address("row", path=sample.text, row=sample.number)
+        phrase += ", in the sample of the rejected"
+        yield Station(name=name, text=state.place.text, link=link, number=sample.number, state=phrase)
+
+    def _has_parts(self, state: OutputState) -> bool:
+        """Whether the output has the first part of this page: then the way of that part is proposed."""
+        part = f"{self._id}#0"
+        if "#" in self._id:
+            return False
+        rows, _ = rows_of_id(self._asked.places, state, [part], self._hint)
+        if rows:
+            self.chunk = part
+        return bool(rows)

@@ -1,0 +1,52 @@
+"""The query of an address, whose values are texts of strangers: each is parsed, or refused in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from marin_assets.browse.errors import NotThereError
+
+MOST = 2**53
+
+
+class Query:
+    """The values of an address by name."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._values.get(name, default)
+
+    def has(self, name: str) -> bool:
+        return bool(self._values.get(name))
+
+    def number(self, name: str, default: int = 0, *, most: int = MOST) -> int:
+        """A number from 0 to `most`. Raises NotThereError."""
+        text = self._values.get(name, "").strip()
+        if not text:
+            return default
+        if not (text.isascii() and text.isdecimal() and len(text) <= 16) or int(text) > most:
+            raise NotThereError(f"{name} is {text!r:.60}, expected a number from 0 to {most:,}. Correct the address.")
+        return int(text)
+
+    def decimal(self, name: str) -> float | None:
+        """A finite number; None without one. Raises NotThereError."""
+        text = self._values.get(name, "").strip()
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise NotThereError(f"{name} is {text!r:.60}, expected a number such as 0.5. Correct the address.")
+        return value
+
+
+def address(page: str, /, **values: object) -> str:
+    """The address of a page of this server, with the values that are not empty."""
+    kept = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"/{page}?{urlencode(kept, errors='replace')}" if kept else f"/{page}"

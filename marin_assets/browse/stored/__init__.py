@@ -1,0 +1,1 @@
+"""Outputs below a prefix: their states, their files with rows, their lineage, their tokens. Nothing is written."""

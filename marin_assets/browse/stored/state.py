@@ -1,0 +1,69 @@
+"""The state of an output, by the folder of its control files, and the output that a file belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from marin_assets.browse.places import Place, Places
+from marin_resources.storage.output.record import read_record
+from marin_resources.storage.output.status import read_status
+from marin_resources.storage.paths import join
+from marin_resources.types.output import Status
+from marin_resources.types.places import relative_to
+from marin_resources.types.record import Record
+from marin_resources.types.versioned_json import ControlFileError
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputState:
+    """An output as it was read."""
+
+    place: Place
+    status: Status | None
+    """None if it cannot be read."""
+    record: Record = field(default_factory=Record)
+    damage: str = ""
+    """One sentence about a control file that cannot be used."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.status is Status.SUCCESS
+
+    @property
+    def data_path(self) -> str:
+        """The path of its data: another one than its own if they were adopted, or computed by another cluster."""
+        return self.record.data_path or self.place.path
+
+
+def state_at(place: Place) -> OutputState | None:
+    """The state of the output in this folder; None if the folder has no status. Raises UnavailableError."""
+    try:
+        status = read_status(place.path)
+    except ControlFileError as error:
+        return OutputState(place=place, status=None, damage=str(error))
+    if status is None:
+        return None
+    try:
+        return OutputState(place=place, status=status, record=read_record(place.path) or Record())
+    except ControlFileError as error:
+        return OutputState(place=place, status=status, damage=str(error))
+
+
+def owner_of(places: Places, place: Place) -> OutputState | None:
+    """The output that a file or a folder is in, or is itself; None if it is in none. Raises UnavailableError."""
+    for text in (place.text, *reversed(place.parents)):
+        above = place if text == place.text else places.resolve(text)
+        state = state_at(above)
+        if state is not None:
+            return state
+    return None
+
+
+def inputs_of(state: OutputState) -> list[str]:
+    """The paths of its inputs, below today's prefix if the whole prefix was moved since."""
+    then = (state.record.prefix or state.place.prefix).rstrip("/")
+    paths = []
+    for path in (dependency.rstrip("/") for dependency in state.record.dependencies):
+        relative = relative_to(path, [then, state.place.prefix])
+        paths.append(path if relative is None else join(state.place.prefix, relative))
+    return paths

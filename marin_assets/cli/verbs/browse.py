@@ -1,0 +1,88 @@
+"""Show the data of outputs in a browser: documents, attributes, samples and tokens, row by row, until Ctrl-C.
+
+The server is on this machine alone, and only reads. A step opens at its output, a path below the prefix at that file or
+folder; without either the first page lists the outputs. The address is printed. Exit code 1 if the step has no output.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from marin_assets.browse.errors import BrowseError
+from marin_assets.browse.places import Place, Places
+from marin_assets.browse.query import address
+from marin_assets.browse.serve import HOST, listen, open_browser, serve
+from marin_assets.browse.stored.state import owner_of
+from marin_assets.cli.ports import add_port, require_free
+from marin_assets.cli.step_argument import add_places, chosen_node
+from marin_assets.documents.formats import is_readable
+from marin_assets.run.options import FailedError, OptionError, prefix_of
+from marin_assets.run.output import print_line
+from marin_resources.ray_tpu.fleet.fleet import store_at
+from marin_resources.storage.control.control import require_reachable
+from marin_resources.storage.files import exists
+from marin_resources.storage.output.store import Store
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", nargs="?", metavar="STEP|PATH", help="a step, or a path below the prefix")
+    parser.add_argument("--partition", metavar="KEY", help="this partition of the step")
+    add_places(parser)
+    add_port(parser, None, HOST)
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--also", action="append", default=[], metavar="PREFIX", help="show this prefix too")
+    parser.add_argument(
+        "--host-name", action="append", default=[], metavar="NAME", help="answer requests for this host too"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    store = store_at(prefix_of(options))
+    require_reachable(store.prefix)
+    prefixes = [store.prefix, *store.regions, *options.also]
+    target = first_address(options, store, Places(prefixes))
+    if options.port is not None:
+        require_free(HOST, options.port, "browse")
+    with listen(options.port or 0) as listening:
+        page = f"http://{HOST}:{listening.getsockname()[1]}{target}"
+        print_line(f"{page}  (Ctrl-C ends it)")
+        serve(
+            listening,
+            prefixes,
+            hosts=options.host_name,
+            on_start=(lambda: None) if options.no_browser else (lambda: open_browser(page)),
+        )
+    return 0
+
+
+def first_address(options: argparse.Namespace, store: Store, places: Places) -> str:
+    """The address of the step or the path that was given; that of the first page without either."""
+    if options.target is None:
+        if options.partition is not None:
+            raise OptionError("marin browse: got --partition without a step, expected both. Name the step.")
+        return "/"
+    place = _place_below(options.target, places) if options.partition is None else None
+    if place is None:
+        node = chosen_node("browse", options.target, options.partition, options.script)
+        path = store.locate(node.output)
+        if not exists(path):
+            raise FailedError(f"{node.output.label} has no output at {path}: no attempt has begun. Compute it first.")
+        place = places.resolve(path)
+    return address("rows" if is_readable(place.name) else "output", path=place.text)
+
+
+def _place_below(target: str, places: Places) -> Place | None:
+    """The place of a whole path, or of a path below the prefix that is in an output; None for the name of a step.
+
+    Raises BrowseError for a whole path that is not shown, FailedError for one at which nothing exists.
+    """
+    is_whole = target.startswith("/") or "://" in target
+    try:
+        place = places.resolve(target)
+    except BrowseError:
+        if is_whole:
+            raise
+        return None  # a selection may have any characters
+    if is_whole and not exists(place.path):
+        raise FailedError(f"Nothing exists at {target!r}. Name an output, or a file of it.")
+    return place if is_whole or (exists(place.path) and owner_of(places, place) is not None) else None

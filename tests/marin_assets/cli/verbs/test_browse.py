@@ -1,0 +1,94 @@
+"""`marin browse`: a step or a path opens at its page, on this machine alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from browser_server import Browser
+from location import Location
+
+from marin_assets.cli.verbs import browse
+from marin_resources.storage.files import write_bytes
+from marin_resources.storage.paths import join
+
+Marin = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses that were opened in a browser, by a server that ends at once."""
+    pages: list[str] = []
+    monkeypatch.setattr(browse, "serve", lambda listening, prefixes, *, hosts, on_start: on_start())
+    monkeypatch.setattr(browse, "open_browser", pages.append)
+    return pages
+
+
+def test_a_step_opens_at_its_output(made: Location, marin: Marin, opened: list[str]) -> None:
+    code, out, err = marin("browse", "toy/data")
+    [page] = opened
+    assert (code, err) == (0, "")
+    assert out == f"{page}  (Ctrl-C ends it)\n"
+    below = made.path("toy/data").removeprefix(f"{made.store.prefix}/").replace("/", "%2F")
+    assert page.partition("/output?")[2] == f"path={below}"
+
+
+def test_a_path_opens_at_its_page(made: Location, marin: Marin, opened: list[str]) -> None:
+    path = made.path("toy/data")
+    write_bytes(join(path, "rows.jsonl"), b"{}\n")
+    below = path.removeprefix(f"{made.store.prefix}/")
+    for target in (below, path, f"{below}/rows.jsonl"):
+        assert marin("browse", target)[0] == 0
+    assert ["rows" if "/rows?" in page else "output" for page in opened] == ["output", "output", "rows"]
+
+
+def test_without_a_step_the_first_page_opens_unless_it_is_only_to_be_printed(
+    made: Location, marin: Marin, opened: list[str]
+) -> None:
+    assert marin("browse")[0] == 0
+    assert [page.endswith("/") for page in opened] == [True]
+    code, out, _ = marin("browse", "--no-browser")
+    assert code == 0
+    assert out.startswith("http://127.0.0.1:")
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["toy/dtaa"], 2, "Did you mean 'toy/data'"),
+        (["toy"], 2, "marin browse takes one step"),
+        (["toy/database"], 1, "toy/database has no output at"),
+        (["/nowhere/at/all"], 1, "is outside of what is shown"),
+        (["--port", "0"], 2, "expected a number from 1 to 65535"),
+        (["--partition", "2026"], 2, "got --partition without a step"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    made: Location, marin: Marin, opened: list[str], arguments: list[str], code: int, sentence: str
+) -> None:
+    got, out, err = marin("browse", *arguments)
+    assert (got, out) == (code, "")
+    assert sentence in err
+    assert len(err.strip().splitlines()) == 1
+    assert opened == []
+
+
+def test_a_port_that_is_taken_is_one_sentence(made: Location, marin: Marin, opened: list[str]) -> None:
+    with browse.listen(0) as taken:
+        code, _, err = marin("browse", "--port", str(taken.getsockname()[1]))
+    assert code == 2
+    assert "is taken" in err
+
+
+@pytest.mark.long
+def test_the_command_serves_until_it_is_stopped(disk_prefix: str) -> None:
+    command = [sys.executable, "-m", "marin_assets.cli", "browse", "--prefix", disk_prefix, "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline().split()[0].rstrip("/").rpartition(":")[2])
+        assert "0 complete outputs" in Browser(port).get("").text
+        server.terminate()
+        server.wait(20)
