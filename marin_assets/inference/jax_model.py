@@ -11,6 +11,7 @@ from typing import Any
 
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_resources.host.imports import collection_paused
+from marin_resources.step_api.hosts import missing_accelerator
 from marin_resources.types.errors import MarinError
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
@@ -27,12 +28,16 @@ class ModelError(MarinError, ValueError):
 def load_model(folder: str) -> tuple[Any, ModelTokenizer]:
     """Load the model and the tokenizer of a local Hugging Face export.
 
-    Raises ModelError for a missing file or an unknown architecture, TokenizerFileError for a damaged tokenizer.
+    Raises ModelError for a missing file, an unknown architecture or a step that requests a device which jax does not
+    find, TokenizerFileError for a damaged tokenizer.
     """
     with collection_paused():
+        import jax
         from levanter.models.lm_model import LmConfig  # jax and Levanter take 3 s to import
         from levanter.utils.jax_utils import local_cpu_mesh
 
+    if (missing := missing_accelerator(jax.default_backend(), jax.devices()[0].device_kind)) is not None:
+        raise ModelError(missing)
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         if not (Path(folder) / name).exists():
             raise ModelError(f"{folder!r} has no {name!r}, expected the folder of a Hugging Face export. Pass one.")

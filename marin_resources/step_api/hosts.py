@@ -37,3 +37,19 @@ def slice_index() -> int:
 def slice_count() -> int:
     """The number of slices that run the function."""
     return int(os.environ.get(SLICE_COUNT, 1))
+
+
+def missing_accelerator(platform: str, device: str) -> str | None:
+    """A sentence if the step requests another platform than the one that jax found here; None if it found that.
+
+    `platform` is jax.default_backend(), `device` the kind of its first device. jax takes the CPU where a driver or its
+    own package for the device is missing, and only logs a warning.
+    """
+    requested = os.environ.get(ACCELERATOR)
+    if not requested or requested == platform:
+        return None
+    name = requested.upper()
+    return (
+        f"The step requests a {name}, and jax finds only {device!r} on this host. Check that the environment of the "
+        f"nodes has jax for {name}, and that no other process holds the devices."
+    )

@@ -12,7 +12,8 @@ Out, below the output path:
      plots/loss.png  train and validation loss
 
 The same call after a crash resumes from the last checkpoint, and gives the same weights bit for bit on the same
-hardware. Outputs on a disk and in a bucket (gs://, s3://) are equal, except for random file names of TensorStore.
+hardware; for that a GPU needs XLA's deterministic operations (docs/how-to/train-on-a-gpu.md). Outputs on a disk and in
+a bucket (gs://, s3://) are equal, except for random file names of TensorStore.
 It runs on the devices that jax finds: TPU, GPU or CPU; on all hosts of a slice as one job. It uses no hub, and reads
 only the caches and the tokenizer folder. Levanter needs local folders for the tokenizer and its log, so these are in a
 temporary folder.

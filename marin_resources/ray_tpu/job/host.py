@@ -23,6 +23,7 @@ from typing import Any
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
 from marin_resources.ray_tpu.crash_note import crash_noted
+from marin_resources.ray_tpu.environment.devices import device_variables
 from marin_resources.ray_tpu.job.local_code import has_vanished
 from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_process
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -126,13 +127,12 @@ def _notices(resources: Resources) -> AbstractContextManager[None]:
 
 
 def _accelerator(resources: Resources) -> dict[str, str]:
-    """Prepare for the devices. Return the variable that names what jax must find: none on a host that pretends."""
+    """Prepare for the devices. Return their variables: none on a host that pretends."""
     if os.environ.get(FAKE_VARIABLE):
         return {}
     if resources.tpu:
         prepare_for_tpu()
-        return {hosts.ACCELERATOR: "tpu"}
-    return {hosts.ACCELERATOR: "gpu"} if resources.gpu else {}
+    return device_variables(resources)
 
 
 def _free_port() -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_resources.hardware.resources import Resources, slice_type
+from marin_resources.ray_tpu.environment.devices import device_variables
 from marin_resources.ray_tpu.environment.extras import check_environment, met_here, missing_in_environment
 from marin_resources.ray_tpu.environment.fresh_process import needs_fresh_process
 from marin_resources.ray_tpu.environment.packages import missing_python_packages
@@ -215,4 +216,5 @@ def _retrieve_error(future: asyncio.Future[Any]) -> None:
 
 def _run_task(task: dict[str, Any], paths: list[str]) -> dict[str, Any]:
     add_import_paths(paths)
+    os.environ.update(device_variables(Task.from_dict(task).resources))  # with devices the process is its own
     return run_task(task)

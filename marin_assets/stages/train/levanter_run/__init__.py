@@ -5,7 +5,7 @@ dpo            that of `train_dpo`, on preferences
 config         our config as Levanter's: its model, optimizer, loop and trainer, and single fields by their paths
 data           its data: caches of documents and of chats by weight, or a mixture
 damage         a checkpoint that cannot be loaded is named
-memory         refuse what the devices cannot hold
+devices/       their memory and peak, and the loss by XLA on all of them
 models         our model specs as Levanter's configs
 beginning      the first state: random weights, those of a starting point, or the model that LoRA adapts or DPO trains
 tracker        Levanter's metrics go to our file and to the log; the process's log handlers stay

@@ -5,7 +5,6 @@ Every host runs the same code. Host 0 alone writes the metrics, and removes what
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from jax.experimental import multihost_utils
 from levanter.utils.jax_utils import local_cpu_mesh
 
 from marin_assets.stages.train.errors import TrainError
-from marin_resources.step_api.hosts import ACCELERATOR, coordinator_address, host_count, host_index
+from marin_resources.step_api.hosts import coordinator_address, host_count, host_index, missing_accelerator
 
 START_TIMEOUT_S = 300
 """Time limit of host 0's wait for the others: they import jax on busy machines."""
@@ -34,13 +33,8 @@ def join_hosts() -> None:
             initialization_timeout=START_TIMEOUT_S,
             coordinator_bind_address=coordinator_address(),  # not all addresses of the machine: it requires no token
         )
-    accelerator = os.environ.get(ACCELERATOR)
-    if accelerator and jax.default_backend() != accelerator:
-        raise TrainError(
-            f"The step requests a {accelerator.upper()}, and jax finds only {jax.devices()[0].device_kind!r} on this "
-            f"host. Check that the environment of the nodes has jax for {accelerator.upper()}, and that no other "
-            "process holds the devices."
-        )
+    if (missing := missing_accelerator(jax.default_backend(), jax.devices()[0].device_kind)) is not None:
+        raise TrainError(missing)
 
 
 def on_host_0(work: Callable[[], T]) -> T | None:

@@ -16,10 +16,10 @@ from marin_assets.stages.train.formats import rows_in
 from marin_assets.stages.train.inputs.starting_point import StartingPoint
 from marin_assets.stages.train.levanter_run.adaptor import add_hooks
 from marin_assets.stages.train.levanter_run.config import build_config
+from marin_assets.stages.train.levanter_run.devices.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.export import Export
 from marin_assets.stages.train.levanter_run.initial_weights import local_start
 from marin_assets.stages.train.levanter_run.lora import TrainFactors, policy_of
-from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.run import run_main
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts
 from marin_assets.stages.train.specs.start import FromHuggingFace

@@ -18,9 +18,11 @@ from marin_assets.stages.train.levanter_run.adaptor import ExportAndEvaluate
 from marin_assets.stages.train.levanter_run.all_hosts import evaluation_on_many_devices
 from marin_assets.stages.train.levanter_run.config import build_config
 from marin_assets.stages.train.levanter_run.damage import damage_named
+from marin_assets.stages.train.levanter_run.devices.loss import loss_by_xla
+from marin_assets.stages.train.levanter_run.devices.memory import require_room_on_devices
+from marin_assets.stages.train.levanter_run.devices.peaks import correct_peaks
 from marin_assets.stages.train.levanter_run.initial_weights import beginning_with, local_start
 from marin_assets.stages.train.levanter_run.lora import TrainFactors
-from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
 from marin_assets.stages.train.levanter_run.models import require_same_model
 from marin_assets.stages.train.levanter_run.tracker import MetricsTracker, MetricsTrackerConfig, logging_preserved
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts, Progress
@@ -105,7 +107,14 @@ def run_main(
         of_step=mixture_metrics(config.mixture),
     )
     levanter_config.trainer.tracker = MetricsTrackerConfig(tracker)
-    with logging_preserved(), listings_cache_disabled(), evaluation_on_many_devices(), warnings.catch_warnings():
+    correct_peaks()
+    with (
+        logging_preserved(),
+        listings_cache_disabled(),
+        loss_by_xla(),
+        evaluation_on_many_devices(),
+        warnings.catch_warnings(),
+    ):
         # For a second run in one process: Levanter cannot remove the tracker of the first.
         warnings.filterwarnings("ignore", message="Global tracker is already set")
         with damage_named(levanter_config.trainer.checkpointer.base_path):

@@ -126,7 +126,7 @@ class Device:
 
 @pytest.mark.long
 def test_a_run_compares_with_the_memory_that_its_devices_have() -> None:
-    from marin_assets.stages.train.levanter_run.memory import require_room_on_devices
+    from marin_assets.stages.train.levanter_run.devices.memory import require_room_on_devices
     from marin_assets.stages.train.levanter_run.models import model_config
 
     model = dataclasses.replace(model_preset("llama_8b"), vocab_size=128_256)

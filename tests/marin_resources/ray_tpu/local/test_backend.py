@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -180,3 +182,48 @@ def test_a_slice_of_several_hosts_is_refused_with_what_to_do() -> None:
         "requests a slice of several hosts, and a Ray of the run's own has one. Run it on a cluster: set "
         "MARIN_CLUSTER, or rehearse it with marin cluster local up --fake."
     )
+
+
+ON_A_GPU = """
+import asyncio, functools, ray
+ray.init = functools.partial(ray.init, num_gpus=1)
+from job_process import X
+from marin_resources.hardware.resources import cpu, gpu
+from marin_resources.ray_tpu.local.backend import LocalBackend
+from marin_resources.storage.output.store import Store
+from marin_resources.wire.task import Task
+
+async def run(resources, attempt):
+    path = Store(prefix).locate(X)
+    task = Task(output=X, prefix=prefix, path=path, fn="exp:show", config={{}}, attempt=attempt, resources=resources)
+    outcome = await backend.wait(await backend.submit(task), lambda text: print(text, flush=True))
+    assert outcome.end.value == "failed", outcome
+
+prefix = {prefix!r}
+backend = LocalBackend(cpus=1)
+asyncio.run(run(gpu(), 1))
+asyncio.run(run(cpu(), 2))
+backend.shutdown()
+"""
+
+
+@pytest.mark.long
+def test_a_step_with_a_gpu_names_it_to_jax_and_takes_its_memory(tmp_path: Path) -> None:
+    """Ray counts a GPU that is not there. The function fails, so that it can run again."""
+    (tmp_path / "exp.py").write_text(
+        "import os\n"
+        "def show(config):\n"
+        "    names = ('MARIN_ACCELERATOR', 'XLA_CLIENT_MEM_FRACTION')\n"
+        "    print('shown', *(os.environ.get(name) for name in names), flush=True)\n"
+        "    raise SystemExit(1)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    environ = {name: value for name, value in os.environ.items() if "MEM_FRACTION" not in name}
+    script = ON_A_GPU.format(prefix=str(tmp_path / "prefix"))
+    command, environ = [sys.executable, "-c", script], {**environ, "PYTHONPATH": paths}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environ)
+    assert ended.returncode == 0, ended.stderr
+    assert [line for line in ended.stdout.splitlines() if line.startswith("shown")] == [
+        "shown gpu 0.9",
+        "shown None None",
+    ]
