@@ -1,7 +1,7 @@
 """Find the words that CONTRIBUTING.md lists to avoid: `python .ci/words.py [path …]`, by default in PACKAGES.
 
-In:  Python files (docstrings, comments, names of variables) and Markdown pages outside of code blocks; for the words of
-     WRONG also texts of errors, logs and `--help`.
+In:  Python files (their names, docstrings, comments, names of variables) and Markdown pages outside of code blocks; for
+     the words of WRONG also texts of errors, logs and `--help`.
 Out: a line for each place, and exit code 1 if one exists.
 """
 
@@ -46,6 +46,8 @@ WORDS = {
 }
 NAMES = frozenset({"found", "each", "one", "known", "wanted", "some", "left", "there", "said", "told", "what", "who"})
 """Names of variables that do not describe what they hold."""
+PARTICIPLE = re.compile(r"(?!unsynced)(?:[a-z]+ed|seen|unseen|known|unknown|given|taken)\Z")
+"""Names of files that do not describe what they hold; "unsynced" is a sensor, by Dagster's word."""
 BEGINNINGS = ("What ", "Who ", "Which ", "Where ", "How ", "Of ", "The same", "Likewise", "Its ", "Theirs")
 """Beginnings of docstrings: relative clauses, and references to the line above."""
 
@@ -61,6 +63,8 @@ def places(path: Path) -> Iterator[tuple[int, str]]:
     if path.suffix == ".md":
         yield from _words(_without_code(text), 1)
         return
+    if PARTICIPLE.match(path.stem) or path.stem in NAMES:
+        yield 1, f"a file is called {path.stem!r}: use the noun of what it holds"
     tree = ast.parse(text)
     for line, docstring in _docstrings(tree):
         if docstring.lstrip().startswith(BEGINNINGS):

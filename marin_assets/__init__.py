@@ -8,7 +8,7 @@ import marin_resources  # noqa: F401 - first, as it refuses a Python that is not
 # isort: split
 from typing import TYPE_CHECKING
 
-import marin_assets.run.uncaught  # noqa: F401 - first, as the other imports take the first second of a script
+import marin_assets.run.exception_hook  # noqa: F401 - first, as the other imports take the first second of a script
 from marin_assets.run.entry_point import executor_main
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.origin import Origin

@@ -30,7 +30,7 @@ from marin_resources.storage.usage.usage import device_hours as hours_by_pool
 from marin_resources.types.errors import MarinError
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.message import Message
-from marin_sensors.webhook.reported import Reported
+from marin_sensors.webhook.reported_findings import Reported
 
 LARGEST = 3
 

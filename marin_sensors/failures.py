@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from marin_resources.host.webhook import WEBHOOK
-from marin_sensors.runs.failed import read_failed_run
+from marin_sensors.runs.failure_cause import read_failed_run
 from marin_sensors.webhook.channel import Channel
 from marin_sensors.webhook.message import Message
 from marin_sensors.webhook.outbox import SentMessages
-from marin_sensors.webhook.reported import Reported
+from marin_sensors.webhook.reported_findings import Reported
 
 LOOK_BACK_S = 3600.0
 """Runs that ended longer before the last tick that sent everything are not read again."""

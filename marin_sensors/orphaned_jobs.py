@@ -31,7 +31,7 @@ from marin_resources.types.errors import MarinError
 from marin_sensors.queries.orphans import Finding, Findings, Run, compare, is_a_step
 from marin_sensors.runs.in_progress import STARTED
 from marin_sensors.webhook.channel import Channel
-from marin_sensors.webhook.reported import Reported
+from marin_sensors.webhook.reported_findings import Reported
 
 if TYPE_CHECKING:
     from marin_resources.ray_tpu.cluster.api.jobs_api import JobsApi

@@ -26,9 +26,9 @@ from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.storage.output.store import Store
 from marin_resources.types.errors import MarinError
 from marin_resources.types.output import Observed, Output
-from marin_sensors.queries.materialized import steps_of, version_materialized
+from marin_sensors.queries.materialized_versions import steps_of, version_materialized
 from marin_sensors.webhook.channel import Channel
-from marin_sensors.webhook.reported import Reported
+from marin_sensors.webhook.reported_findings import Reported
 
 ENDING_S = 60.0
 """A worker that ends releases its lease before a run notes its end; one that has done neither for so long is gone."""

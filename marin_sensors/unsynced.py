@@ -25,9 +25,9 @@ from marin_resources.storage.output.state_summary import State, states_of_partit
 from marin_resources.storage.output.store import Store
 from marin_resources.types.errors import MarinError
 from marin_resources.types.output import Output
-from marin_sensors.queries.materialized import steps_of, version_materialized
+from marin_sensors.queries.materialized_versions import steps_of, version_materialized
 from marin_sensors.runs.in_progress import SENSOR, in_progress
-from marin_sensors.webhook.reported import Reported
+from marin_sensors.webhook.reported_findings import Reported
 
 CHEAP = "marin/cheap"
 DATA_VERSION = "dagster/data_version"

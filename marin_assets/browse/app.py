@@ -38,7 +38,7 @@ from marin_assets.browse.query import Query
 from marin_assets.browse.render import FOLDER, render, render_pieces
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.web.guard import Guard
-from marin_assets.browse.web.streamed import StreamedPage, watch_connection
+from marin_assets.browse.web.response_stream import StreamedPage, watch_connection
 from marin_assets.documents.document import DocumentError
 from marin_resources.types.errors import MarinError
 

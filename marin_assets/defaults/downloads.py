@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from marin_assets.defaults.environment import curated
+from marin_assets.stages.download.file_lists import DownloadListedConfig, download_listed
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
-from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
 from marin_assets.stages.download.stores.access import StoreAccess
 from marin_assets.stages.transform.text_files import TextFilesConfig, ingest_text_files
 from marin_assets.step.argument_check import checks_arguments

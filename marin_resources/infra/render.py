@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from marin_resources.clusters.cluster import Cluster
-from marin_resources.infra.project.wanted import wanted_project
+from marin_resources.infra.project.desired_state import wanted_project
 from marin_resources.infra.template import fill
 
 PROJECT = "project.json"

@@ -17,7 +17,7 @@ from marin_resources.storage.output.store import Store
 from marin_resources.storage.usage.prices import Prices, declared_prices
 from marin_resources.storage.usage.usage import Used, device_hours, used
 from marin_resources.types.versioned_json import ControlFileError
-from marin_sensors.queries.materialized import steps_of
+from marin_sensors.queries.materialized_versions import steps_of
 from marin_sensors.unsynced import Unsynced, find_unsynced
 from marin_sensors.weekly.run_history import Failed, Ran, Week, read_week
 

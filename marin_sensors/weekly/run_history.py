@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from marin_sensors.runs.failed import read_failed_run
+from marin_sensors.runs.failure_cause import read_failed_run
 
 AT_ONCE = 1000
 """Materializations that one query reads."""

@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from warc_files import crawl_records, members
 
 from marin_assets.documents import Document
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import HTML_TYPES, page_of
 from marin_assets.stages.download.warc.http_message import parse_response
 from marin_assets.stages.download.warc.members import gzip_records

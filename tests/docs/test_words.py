@@ -50,3 +50,10 @@ def test_the_help_of_a_verb_is_a_text_that_is_printed(words: ModuleType, tmp_pat
     assert [line for line, _ in words.places(tmp_path / "a.py")] == [1, 1]
     assert not list(words.places(tmp_path / "verb.py"))
     assert [sentence for _, sentence in words.wrong_places(tmp_path / "verb.py")] == ["'goes on': use continue, resume"]
+
+
+def test_no_file_is_called_by_a_participle_or_a_pronoun(words: ModuleType, tmp_path: Path) -> None:
+    for name in ("listed.py", "found.py", "file_lists.py", "listing.py"):
+        (tmp_path / name).write_text('"""A list."""\n')
+    named = [path.name for path in sorted(tmp_path.iterdir()) if list(words.places(path))]
+    assert named == ["found.py", "listed.py"]

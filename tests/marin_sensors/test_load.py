@@ -16,7 +16,7 @@ from marin_assets.assets.factory import asset_key
 from marin_assets.catalog.experiments_folder import Experiments, load_experiments
 from marin_resources.configuration.code_packages import SHIPPED_SENSORS
 from marin_sensors.load import load_deployed
-from marin_sensors.queries.materialized import steps_of
+from marin_sensors.queries.materialized_versions import steps_of
 
 SENSOR = """
 import dagster as dg

@@ -30,7 +30,7 @@ from marin_resources.storage.files import read_bytes
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.paths import join
 from marin_resources.storage.usage.entries import FOLDER
-from marin_sensors.queries.materialized import steps_of
+from marin_sensors.queries.materialized_versions import steps_of
 from marin_sensors.stale_leases import stale_leases
 from marin_sensors.unsynced import find_unsynced, unsynced
 from marin_sensors.weekly.run_history import Ran, read_week

@@ -21,10 +21,10 @@ from slice_hosts import Hosts
 from marin_resources.clusters.catalogue import find_cluster
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra.google import Google
+from marin_resources.infra.slices.cluster_members import hosts_of_slices
 from marin_resources.infra.slices.controller import Controller
-from marin_resources.infra.slices.joined import hosts_of_slices
-from marin_resources.infra.slices.queued import Slices
-from marin_resources.infra.slices.wanted import change, path_of
+from marin_resources.infra.slices.desired_state import change, path_of
+from marin_resources.infra.slices.queued_resources import Slices
 from marin_resources.ray_tpu.cluster.api import token
 
 pytestmark = pytest.mark.long

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from marin_assets.documents.xml.math_text import math_text
-from marin_assets.documents.xml.raised import raised, with_blanks
+from marin_assets.documents.xml.superscripts import raised, with_blanks
 
 if TYPE_CHECKING:
     from lxml import etree

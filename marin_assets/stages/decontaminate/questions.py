@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import BadRow, document_files, read_rows
-from marin_resources.ray_tpu.shards.unchanged import require_unchanged
+from marin_resources.ray_tpu.shards.input_changes import require_unchanged
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 

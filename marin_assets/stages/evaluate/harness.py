@@ -30,7 +30,7 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
     """
     from lm_eval import evaluator
 
-    from marin_assets.stages.evaluate.models.prepared import prepare  # imports lm-eval at its top
+    from marin_assets.stages.evaluate.models.task_requests import prepare  # imports lm-eval at its top
 
     runs = [(together, _arguments(config, together)) for together in run_together(eval_tasks(config))]
     prepared = [prepare(lm, manager, arguments) for _, arguments in runs]

@@ -24,7 +24,7 @@ from marin_assets.documents.position import TRAIN, check_fraction, split_of
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
-from marin_resources.ray_tpu.shards.unchanged import require_unchanged
+from marin_resources.ray_tpu.shards.input_changes import require_unchanged
 from marin_resources.storage.files import write_bytes, write_json
 from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from marin_resources.infra.google import Google, GoogleError
+from marin_resources.infra.project.desired_state import WantedProject
 from marin_resources.infra.project.resource import Grant, Resource
-from marin_resources.infra.project.wanted import WantedProject
 
 SERVICES = "https://serviceusage.googleapis.com/v1"
 POLL_S = 2.0

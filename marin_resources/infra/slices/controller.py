@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from marin_resources.clusters.cluster import Cluster
 from marin_resources.infra.google import GoogleError
 from marin_resources.infra.slices.decide import Action, Decision, Do, after_refusals, decide
-from marin_resources.infra.slices.queued import Phase, Queued, Slices
+from marin_resources.infra.slices.desired_state import Wanted, begin, change, load, path_of, store
+from marin_resources.infra.slices.queued_resources import Phase, Queued, Slices
 from marin_resources.infra.slices.request import request_of
-from marin_resources.infra.slices.wanted import Wanted, begin, change, load, path_of, store
 from marin_resources.storage.control.protocol import ConflictError
 
 log = logging.getLogger(__name__)

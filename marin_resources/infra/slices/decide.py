@@ -20,8 +20,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
-from marin_resources.infra.slices.queued import Phase, Queued
-from marin_resources.infra.slices.wanted import Refused, Slot, Wanted, place_of
+from marin_resources.infra.slices.desired_state import Refused, Slot, Wanted, place_of
+from marin_resources.infra.slices.queued_resources import Phase, Queued
 
 JOIN_TIMEOUT_S = 1800.0
 """A slice is replaced if its head answers and lacks a host of it for so long: an image of tens of GB takes minutes.

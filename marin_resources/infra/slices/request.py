@@ -8,8 +8,8 @@ from typing import Any
 from marin_resources.clusters.catalogue import templates
 from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
 from marin_resources.infra.google import SCOPE
-from marin_resources.infra.slices.queued import LABEL
-from marin_resources.infra.slices.wanted import Slot
+from marin_resources.infra.slices.desired_state import Slot
+from marin_resources.infra.slices.queued_resources import LABEL
 from marin_resources.infra.template import fill
 
 SCRIPT = "slice_startup.sh.jinja"

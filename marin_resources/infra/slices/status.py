@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from marin_resources.clusters.cluster import Cluster, find_slice_type_or_raise
-from marin_resources.infra.slices.queued import Phase, Queued
-from marin_resources.infra.slices.wanted import Refused, Slot, load, path_of, place_of
+from marin_resources.infra.slices.desired_state import Refused, Slot, load, path_of, place_of
+from marin_resources.infra.slices.queued_resources import Phase, Queued
 
 TO_COME = "is requested next"
 NOT_WANTED = "not wanted"

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 
 from marin_resources.hardware.resources import Resources, cpu
 from marin_resources.ray_tpu.shards.file_shards import Shard
+from marin_resources.ray_tpu.shards.input_changes import inputs_of, require_unchanged_folders
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.notes import Counts, ShardNotes
 from marin_resources.ray_tpu.shards.shard_error import ShardError
-from marin_resources.ray_tpu.shards.unchanged import inputs_of, require_unchanged_folders
 from marin_resources.storage import fault_points
 from marin_resources.storage.files import StoredFile
 from marin_resources.wire.config_json import encode

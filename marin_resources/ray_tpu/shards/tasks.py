@@ -15,9 +15,9 @@ from marin_resources.host.process import cpu_seconds
 from marin_resources.ray_tpu.shards.connection import connect
 from marin_resources.ray_tpu.shards.cpu_elsewhere import add_cpu_elsewhere
 from marin_resources.ray_tpu.shards.in_flight import InFlight
+from marin_resources.ray_tpu.shards.input_changes import InputChangedError, inputs_of, require_unchanged
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.shard_error import ShardError
-from marin_resources.ray_tpu.shards.unchanged import InputChangedError, inputs_of, require_unchanged
 from marin_resources.ray_tpu.shards.worker_context import (
     AwaitRemoteOutput,
     activate,

@@ -17,7 +17,7 @@ from mistaken_scripts import CONFIGS, STEPS, Mistake
 from running import ROOT
 
 from marin_assets.cli.main import main
-from marin_assets.run.uncaught import shortened
+from marin_assets.run.exception_hook import shortened
 from marin_assets.step.error_line import OURS
 
 IN_ALL = (*STEPS, *CONFIGS, *GRAPHS, *PARTITIONS, *RECIPES)

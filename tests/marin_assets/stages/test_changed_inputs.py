@@ -27,8 +27,8 @@ from marin_assets.stages.tokenize import train_tokenizer as train_tokenizer_modu
 from marin_assets.stages.tokenize.tokenize import TokenizeConfig, tokenize
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.ray_tpu.shards.input_changes import InputChangedError, require_unchanged
 from marin_resources.ray_tpu.shards.map_shards import ShardError, map_shards
-from marin_resources.ray_tpu.shards.unchanged import InputChangedError, require_unchanged
 from marin_resources.storage.files import stored_files
 
 SHARDS = 3

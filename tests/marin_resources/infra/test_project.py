@@ -17,10 +17,10 @@ from marin_resources.clusters.catalogue import default_path, read_catalogue
 from marin_resources.clusters.cluster import CatalogueError, Cluster
 from marin_resources.infra.google import Google, GoogleError
 from marin_resources.infra.project.apply import Change, changes
+from marin_resources.infra.project.desired_state import WantedProject, wanted_project
 from marin_resources.infra.project.network import IAP_RANGE
 from marin_resources.infra.project.resource import Resource
 from marin_resources.infra.project.rights import RIGHTS, Where, Who
-from marin_resources.infra.project.wanted import WantedProject, wanted_project
 
 OPERATORS = ("group:operators@example.org",)
 BASIC = ("roles/owner", "roles/editor", "roles/viewer")

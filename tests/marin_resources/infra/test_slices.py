@@ -22,9 +22,9 @@ from marin_resources.infra import google as requests_to_google
 from marin_resources.infra.google import Google, GoogleError
 from marin_resources.infra.slices.controller import OWNED_S, Controller, Pass, Report
 from marin_resources.infra.slices.decide import CREATE_TIMEOUT_S, JOIN_TIMEOUT_S
-from marin_resources.infra.slices.queued import Phase, Slices
+from marin_resources.infra.slices.desired_state import Wanted, WantedError, change, load, path_of
+from marin_resources.infra.slices.queued_resources import Phase, Slices
 from marin_resources.infra.slices.status import status_of
-from marin_resources.infra.slices.wanted import Wanted, WantedError, change, load, path_of
 
 EVERY_S = 60.0
 """Between two passes."""

@@ -44,8 +44,8 @@ def _add(options: argparse.Namespace, kind: str, capacity: str) -> int:
     import json
 
     from marin_resources.clusters.catalogue import cluster_with
+    from marin_resources.infra.slices.desired_state import Wanted, change, load, path_of
     from marin_resources.infra.slices.request import request_of
-    from marin_resources.infra.slices.wanted import Wanted, change, load, path_of
 
     cluster = cluster_with(kind, options.cluster)
 

@@ -25,8 +25,8 @@ def _clean(options: argparse.Namespace) -> int:
     # late, for their weight
     from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.google import Google
-    from marin_resources.infra.slices.queued import Slices
-    from marin_resources.infra.slices.wanted import load, path_of
+    from marin_resources.infra.slices.desired_state import load, path_of
+    from marin_resources.infra.slices.queued_resources import Slices
 
     cluster = find_cluster(options.name)
     slices = Slices(cluster, Google())

@@ -46,7 +46,7 @@ def _slices(options: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from marin_resources.clusters.catalogue import find_cluster
-    from marin_resources.infra.slices.wanted import change, load, path_of
+    from marin_resources.infra.slices.desired_state import change, load, path_of
 
     cluster = find_cluster(options.name)
     path = path_of(cluster)

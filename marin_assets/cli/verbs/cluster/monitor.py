@@ -50,7 +50,7 @@ def _for_good(options: argparse.Namespace) -> int:
     # late, for their weight
     from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.google import GoogleError
-    from marin_resources.infra.slices.wanted import WantedError
+    from marin_resources.infra.slices.desired_state import WantedError
     from marin_resources.storage.control.protocol import UnavailableError
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")

@@ -46,7 +46,7 @@ def _run(options: argparse.Namespace) -> int:
     from marin_resources.clusters.catalogue import read_catalogue
     from marin_resources.infra.google import Google
     from marin_resources.infra.project.apply import changes
-    from marin_resources.infra.project.wanted import wanted_project
+    from marin_resources.infra.project.desired_state import wanted_project
 
     target = wanted_project(list(read_catalogue().values()), options.operator)
     created = differing = 0

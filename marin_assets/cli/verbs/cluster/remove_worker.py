@@ -22,7 +22,7 @@ def _remove(options: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from marin_resources.clusters.catalogue import find_cluster
-    from marin_resources.infra.slices.wanted import Wanted, change, load, path_of
+    from marin_resources.infra.slices.desired_state import Wanted, change, load, path_of
 
     cluster = find_cluster(options.name)
     path = path_of(cluster)

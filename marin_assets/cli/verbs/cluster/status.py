@@ -31,8 +31,8 @@ def _status(options: argparse.Namespace) -> int:
     # late, for their weight
     from marin_resources.clusters.catalogue import find_cluster
     from marin_resources.infra.google import Google
-    from marin_resources.infra.slices.joined import hosts_of_slices
-    from marin_resources.infra.slices.queued import Slices
+    from marin_resources.infra.slices.cluster_members import hosts_of_slices
+    from marin_resources.infra.slices.queued_resources import Slices
     from marin_resources.infra.slices.status import status_of
 
     cluster = find_cluster(options.name)

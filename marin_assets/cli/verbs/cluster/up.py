@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 def _slices(options: argparse.Namespace) -> int:
     # late, for their weight
     from marin_resources.clusters.catalogue import find_cluster
-    from marin_resources.infra.slices.wanted import Wanted, change, load, path_of
+    from marin_resources.infra.slices.desired_state import Wanted, change, load, path_of
 
     cluster = find_cluster(options.name)
     path = path_of(cluster)

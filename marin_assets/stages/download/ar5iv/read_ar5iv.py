@@ -25,10 +25,10 @@ from marin_assets.stages.download.ar5iv.listing import Listing, Members, leave_o
 from marin_assets.stages.download.ar5iv.papers import paper_of, set_of
 from marin_assets.stages.download.ar5iv.zip_directory import entries_of
 from marin_assets.stages.download.ar5iv.zip_member import DAMAGES, read_member
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
 from marin_assets.stages.download.crawl.crawl_input import FilesInput
 from marin_assets.stages.download.crawl.damage import lose, reasons_of, require_few_damages
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.shards import CountProgress
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.step.values import versioned

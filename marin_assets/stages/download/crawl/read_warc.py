@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, write_documents
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_input import CrawlInput
 from marin_assets.stages.download.crawl.damage import reject, require_few_damages, require_some
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import HTML_TYPES, NOTES, REASONS, crawl_notes, page_of
 from marin_assets.stages.download.crawl.shards import CrawlShard, Piece, Progress, crawl_shards, records_of
 from marin_assets.stages.download.warc.record import DAMAGES, Record

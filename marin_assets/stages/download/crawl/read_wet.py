@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, write_documents
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_input import CrawlInput
 from marin_assets.stages.download.crawl.damage import reject, require_few_damages, require_some
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.pages import id_of
 from marin_assets.stages.download.crawl.shards import CrawlShard, Progress, crawl_shards, records_of
 from marin_assets.stages.download.warc.record import DAMAGES, Record

@@ -19,11 +19,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from marin_assets.documents import SUFFIX, write_rows
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.cdx import CLUSTER, Block, blocks_of, in_ranges, key_ranges, lines_of
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
 from marin_assets.stages.download.crawl.damage import reject, require_some
 from marin_assets.stages.download.crawl.files import file_at, is_web, located
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.warc.members import Readable, SeekableFile
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_assets.step.config_check import check_config

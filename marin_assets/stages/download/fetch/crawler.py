@@ -24,7 +24,7 @@ from marin_assets.stages.download.fetch.listing import contains
 from marin_assets.stages.download.fetch.robots import MAX_REDIRECTS, ROBOTS_BYTES, Rules, rules_of, rules_of_status
 from marin_assets.stages.download.fetch.warc_records import records_of
 from marin_assets.stages.download.links.addresses import Url, canonical_url
-from marin_assets.stages.download.links.seen import hash_of
+from marin_assets.stages.download.links.seen_addresses import hash_of
 
 if TYPE_CHECKING:
     import numpy as np

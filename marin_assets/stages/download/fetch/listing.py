@@ -20,7 +20,7 @@ from marin_assets.documents.jsonl.lines import TooLong, decompressed_chunks, spl
 from marin_assets.stages.download.fetch.frontier import Job
 from marin_assets.stages.download.links import addresses
 from marin_assets.stages.download.links.addresses import Url, canonical_url, domain_of
-from marin_assets.stages.download.links.seen import LinksError, address_of, hash_of
+from marin_assets.stages.download.links.seen_addresses import LinksError, address_of, hash_of
 from marin_assets.stages.download.links.sorted_lines import LineSorter
 from marin_resources.ray_tpu.shards.map_shards import Counts
 from marin_resources.storage.files import StoredFile, open_atomic, open_to_read, stored_file

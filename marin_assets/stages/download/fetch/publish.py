@@ -22,7 +22,7 @@ from marin_assets.documents import shard_name, write_rows
 from marin_assets.stages.download.fetch.batches import RECORDS, rows_in
 from marin_assets.stages.download.fetch.listing import entries_of
 from marin_assets.stages.download.fetch.warc_records import warcinfo
-from marin_assets.stages.download.links.seen import hash_of
+from marin_assets.stages.download.links.seen_addresses import hash_of
 from marin_assets.stages.download.links.sorted_lines import LineSorter
 from marin_resources.storage.files import open_atomic, open_to_read
 from marin_resources.storage.paths import join

@@ -29,7 +29,7 @@ from marin_assets.documents import Document, document_files, document_shards, re
 from marin_assets.stages.download.links import addresses
 from marin_assets.stages.download.links.addresses import Url, canonical_url, domain_of
 from marin_assets.stages.download.links.anchors import Anchor, links_of
-from marin_assets.stages.download.links.seen import (
+from marin_assets.stages.download.links.seen_addresses import (
     SLOTS,
     LinksError,
     hash_addresses,

@@ -16,9 +16,9 @@ from typing import IO, Any, cast
 
 from marin_assets.documents.jsonl.lines import decompressed_chunks
 from marin_assets.documents.xml.parse import BadXmlError
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.damage import CutError, count_cut, cut_errors
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.pubmed.sources import DigestedShard
 from marin_assets.stages.download.warc.members import RawFile
 from marin_assets.stages.download.warc.record import AbsentError, CrawlError

@@ -24,6 +24,7 @@ from itertools import groupby
 
 from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.documents.jsonl.lines import TooLong
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_input import DumpInput
 from marin_assets.stages.download.crawl.damage import (
     CutError,
@@ -33,7 +34,6 @@ from marin_assets.stages.download.crawl.damage import (
     require_few_damages,
     require_some,
 )
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.shards import CountProgress
 from marin_assets.stages.download.crawl.two_phases import SourceShard, remove_hidden, remove_if_exists
 from marin_assets.stages.download.stackexchange.dump_rows import read_rows

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 from marin_assets.documents import Document
 from marin_assets.documents.jsonl.json_line import LineParser
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_input import DumpInput
 from marin_assets.stages.download.crawl.damage import CutError, count_cut, lose, require_few_damages
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.shards import CountProgress
 from marin_assets.stages.download.crawl.two_phases import SourceShard, write_parts, write_valid
 from marin_assets.stages.download.wiki.articles import DAMAGES, REASONS, Article, article_of

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents import Document, shard_name, write_documents
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile
 from marin_assets.stages.download.crawl.crawl_input import DumpInput
 from marin_assets.stages.download.crawl.damage import CutError, count_cut, lose, require_few_damages, require_some
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.crawl.shards import CountProgress, Piece, divided
 from marin_assets.stages.download.crawl.two_phases import remove_if_exists
 from marin_assets.stages.download.warc.members import Readable

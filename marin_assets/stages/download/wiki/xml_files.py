@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import IO, cast
 
 from marin_assets.documents.jsonl.lines import TooLong, decompressed_chunks, require_expansion, split_lines
+from marin_assets.stages.download.crawl.block_reader import opened
 from marin_assets.stages.download.crawl.crawl_file import CrawlFile, CrawlFileShard
 from marin_assets.stages.download.crawl.files import content_of, crawl_files
-from marin_assets.stages.download.crawl.opened import opened
 from marin_assets.stages.download.warc.members import WINDOW_BYTES, RawFile
 from marin_assets.stages.download.warc.record import CrawlError
 from marin_resources.ray_tpu.shards.map_shards import Counts

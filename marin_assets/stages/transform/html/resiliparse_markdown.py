@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Callable
 
-from marin_assets.documents.xml.raised import raised
+from marin_assets.documents.xml.superscripts import raised
 from marin_assets.stages.transform.html.html_marks import (
     ALL,
     BLOCK,

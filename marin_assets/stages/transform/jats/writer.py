@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from marin_assets.documents.xml.inline import SIGNS, local_name
-from marin_assets.documents.xml.raised import raised, with_blanks
+from marin_assets.documents.xml.superscripts import raised, with_blanks
 from marin_assets.stages.transform.jats.citations import CUT, is_number, without_cut
 from marin_assets.stages.transform.jats.formulas import formula_text
 from marin_assets.stages.transform.jats.jats_content import JatsContent

@@ -29,10 +29,10 @@ def controller_of(cluster: Cluster) -> Iterator[Controller]:
     """A controller of the cluster's slices; another one may work when it is left."""
     # late, for their weight
     from marin_resources.infra.google import Google
+    from marin_resources.infra.slices.cluster_members import drain, hosts_of_slices
     from marin_resources.infra.slices.controller import Controller
-    from marin_resources.infra.slices.joined import drain, hosts_of_slices
-    from marin_resources.infra.slices.queued import Slices
-    from marin_resources.infra.slices.wanted import WantedError
+    from marin_resources.infra.slices.desired_state import WantedError
+    from marin_resources.infra.slices.queued_resources import Slices
     from marin_resources.ray_tpu.slices.bad_slices import bad_slices
     from marin_resources.storage.control.protocol import UnavailableError
 
@@ -56,7 +56,7 @@ def in_sentences(call: Callable[[], int]) -> int:
     """The exit code of `call`. Raises FailedError if Google, the store or the file of wanted slices fails it."""
     # late, for their weight
     from marin_resources.infra.google import GoogleError
-    from marin_resources.infra.slices.wanted import WantedError
+    from marin_resources.infra.slices.desired_state import WantedError
     from marin_resources.storage.control.protocol import UnavailableError
 
     try:

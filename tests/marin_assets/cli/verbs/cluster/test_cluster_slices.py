@@ -21,7 +21,7 @@ from marin_resources.clusters.catalogue import find_cluster
 from marin_resources.ray_tpu.slices.bad_slices import report_bad_slice
 
 Marin = Callable[..., tuple[int, str, str]]
-JOINED = "marin_resources.infra.slices.joined.hosts_of_slices"
+JOINED = "marin_resources.infra.slices.cluster_members.hosts_of_slices"
 CLUSTER = ("--cluster", "us-central2")
 
 
@@ -114,7 +114,7 @@ def test_a_slice_that_two_steps_report_is_drained_and_replaced(
     assert cluster("add-worker", "v4-8", "--count", "2", *CLUSTER)[0] == 0
     monkeypatch.setenv("MARIN_BAD_SLICES", find_cluster("us-central2").bad_slices)  # as on its nodes
     now, used = time.time(), {"us-central2-v4-8-1-1"}
-    monkeypatch.setattr("marin_resources.infra.slices.joined.drain", lambda cluster, names: used)
+    monkeypatch.setattr("marin_resources.infra.slices.cluster_members.drain", lambda cluster, names: used)
     report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", "train/a", now=now - 1800)
     assert cluster("monitor", "us-central2", "--once")[1] == "nothing is to be done\n"
     report_bad_slice("us-central2-v4-8-1-1", "a chip does not answer", "train/b", now=now)

@@ -10,7 +10,7 @@ import pytest
 
 from marin_assets.documents import Document, list_shards, read_rows, write_documents, write_rows
 from marin_assets.stages.download.links.extract_outlinks import ExtractOutlinksConfig, extract_outlinks
-from marin_assets.stages.download.links.seen import LinksError
+from marin_assets.stages.download.links.seen_addresses import LinksError
 from marin_assets.stages.download.links.sorted_lines import LineSorter
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.shard_error import ShardError

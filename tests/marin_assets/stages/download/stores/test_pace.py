@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from crawl_server import CrawlServer
 
-from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
+from marin_assets.stages.download.file_lists import DownloadListedConfig, download_listed
 from marin_assets.stages.download.stores.access import StoreAccess
 from marin_assets.stages.download.web.faults import DownloadError
 from marin_assets.stages.download.web.pace import Pace

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from crawl_server import CrawlServer
 
+from marin_assets.stages.download.file_lists import DownloadListedConfig, download_listed
 from marin_assets.stages.download.files import (
     DownloadFilesConfig,
     SourceError,
@@ -23,7 +24,6 @@ from marin_assets.stages.download.files import (
     list_source,
     source_file,
 )
-from marin_assets.stages.download.listed import DownloadListedConfig, download_listed
 from marin_assets.stages.download.stores.access import StoreAccess
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.map_shards import ShardError

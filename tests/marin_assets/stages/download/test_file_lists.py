@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from marin_assets.stages.download.listed import DownloadListedConfig, ListError, chosen, download_listed
+from marin_assets.stages.download.file_lists import DownloadListedConfig, ListError, chosen, download_listed
 from marin_assets.stages.download.stores.source_file import SourceError
 from marin_assets.stages.download.web import faults
 from marin_assets.step.step import Step

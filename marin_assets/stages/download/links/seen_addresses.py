@@ -131,14 +131,14 @@ def hashes_of_slot(path: str, slot: int) -> Iterator[NDArray[np.uint64]]:
             file.seek(start + 8 * bounds[-1])
 
 
-def mark_seen(hashes: NDArray[np.uint64], lists: Sequence[tuple[int, str]], slot: int) -> NDArray[np.uint8]:
+def mark_seen(hashes: NDArray[np.uint64], lists: Sequence[tuple[int, str]], slot: int) -> NDArray[np.uint16]:
     """Return for each of the ascending hashes the first of the lists that has it, counted from 1; 0 for none.
 
     `lists`: the number of the list, and the path of one of its files, in the order of the numbers.
     """
     import numpy as np
 
-    marks = np.zeros(len(hashes), np.uint8)
+    marks = np.zeros(len(hashes), np.uint16)  # counts 65,535 lists
     if not len(hashes):
         return marks
     for number, path in lists:
