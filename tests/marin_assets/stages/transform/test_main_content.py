@@ -276,12 +276,8 @@ def test_items_are_numbered_after_items_of_the_same_tag_that_are_not() -> None:
     items = "<ol><li class=a>red.</li><li class=a>green.</li></ol>"
     numbered = "<ol start=7><li class=a>dark.</li><li class=a>light.</li></ol>"
     text = main_text(f"{BEFORE}{items}{numbered}{AFTER}") or ""
-    assert [line.strip() for line in text.split("\n")[1:-1] if line] == [
-        "1. red.",
-        "2. green.",
-        "7. dark.",
-        "8. light.",
-    ]
+    lines = [line.strip() for line in text.split("\n")[1:-1] if line]
+    assert lines == ["1. red.", "2. green.", "7. dark.", "8. light."]
 
 
 @pytest.mark.parametrize(
