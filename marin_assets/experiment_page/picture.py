@@ -14,7 +14,7 @@ from marin_assets.plan.render.boxes import DRAWN, Box, Order, nodes_to_draw
 from marin_assets.stages.report.dag import DagNode, draw_dag
 from marin_resources.storage.output.state_summary import state_of
 
-ORDER = Order(states=tuple(state.value for state in URGENT))
+ORDER = Order(states=tuple(state.value for state in URGENT), names={state.value: word for state, word in NAMES.items()})
 
 
 def picture_of(steps: Sequence[PageStep]) -> str:

@@ -47,12 +47,14 @@ def sums_of(records: Iterable[Record], prices: PriceList) -> Sums:
 def _amounts(record: Record, prices: PriceList) -> tuple[float | None, ...]:
     cost = cost_of(record)
     dollars = bill_of(cost, prices).dollars
-    return cost.wall_s, cost.device_s, dollars, record.manifest.bytes, record.manifest.files
+    none = 0 if record.error else None  # an output that failed has no size that could be unknown
+    size = [none if amount is None else amount for amount in (record.manifest.bytes, record.manifest.files)]
+    return cost.wall_s, cost.device_s, dollars, *size
 
 
 def describe_amount(name: str, total: Sum) -> str:
     """A phrase: "3 h 20 min", "at least $34.20"; "" if it is not known of any output, and for no device hours."""
-    if not total.known or (name == "device_s" and not total.amount):
+    if not total.known or (name in ("device_s", "bytes", "files") and not total.amount):
         return ""
     if name == "dollars":
         text = f"${total.amount:,.2f}"

@@ -6,8 +6,8 @@ step reads, and that read the same for the same reason, are one node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from marin_assets.stages.report.dag import DagNode
 
@@ -37,6 +37,8 @@ class Order:
     picture."""
 
     states: tuple[str, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """State -> the word for it, if that is another one."""
 
     def most_urgent(self, boxes: Iterable[Box]) -> str:
         return min((box.state for box in boxes), key=self.states.index)
@@ -84,12 +86,12 @@ def _node(steps: Sequence[list[Box]], order: Order) -> DagNode:
     same = sum(box.state == state for box in boxes)
     counted = f" {same} of {len(boxes)}" if len(boxes) > len(steps) else ""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    reason = f": {first.reason}" if first.reason else ""
+    word, reason = order.names.get(state, state), f": {first.reason}" if first.reason else ""
     return DagNode(
         key=names[0],
-        name=f"{', '.join(names[:LISTED])}: {state}{counted}{reason}",
+        name=f"{', '.join(names[:LISTED])}: {word}{counted}{reason}",
         title=title + more,
-        subtitle=f"{state}{counted}" + (f" · {room}" if room and not more else ""),
+        subtitle=f"{word}{counted}" + (f" · {room}" if room and not more else ""),
         link=first.link,
         state=state,
         parents=first.parents,
