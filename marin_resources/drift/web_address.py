@@ -21,7 +21,7 @@ COMMITS = {
 """Host -> the folder of commits below the page of a repository."""
 REMOTE = re.compile(
     r"(?:(?:https?|ssh|git)://)?(?:[^@/\s]+@)?(?P<host>[\w.-]+)(?::\d+(?=/))?[:/](?P<path>[\w.~-]+(?:/[\w.~-]+)+?)"
-    r"(?:\.git)?/?"
+    r"/?"
 )
 """A remote of git: an address, or "git@host:lab/project.git". Its account and password are no part of the page."""
 
@@ -36,12 +36,10 @@ def web_page_of_commit(function: str, commit: str) -> str | None:
 def page_of_commit(remote: str, commit: str) -> str | None:
     """The page of a commit on the host of this remote; None for a host that is not known."""
     match = REMOTE.fullmatch(remote.strip())
-    folder = COMMITS.get(match["host"].lower()) if match else None
-    return (
-        None
-        if match is None or folder is None
-        else f"https://{match['host'].lower()}/{match['path']}/{folder}/{commit}"
-    )
+    host = match["host"].lower() if match else ""
+    if match is None or host not in COMMITS:
+        return None
+    return f"https://{host}/{match['path'].removesuffix('.git')}/{COMMITS[host]}/{commit}"
 
 
 @cache
