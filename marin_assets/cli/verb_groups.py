@@ -27,6 +27,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "explain": "why it was computed",
         "diff": "two experiments or runs",
         "cost": "what an output has cost",
+        "page": "an experiment as HTML",
         "partitions": "those of a step",
         "generate": "a model continues a text",
     },

@@ -76,7 +76,7 @@ def plan_with_drift(
     exact_up_to: int = EXACT_UP_TO,
 ) -> list[Planned]:
     """The plan of `nodes`, from one look at their outputs and inputs, with the drift of reused outputs."""
-    looked = _look(graph, store, nodes, complete, exact_up_to)
+    looked = observe(graph, store, nodes, complete, exact_up_to)
     observed = with_lost_data(store, with_collected(store.prefix, looked))
     damage = _damage_ahead(store, nodes, observed)
     drift_now = DriftNow(graph, store)
@@ -129,9 +129,11 @@ def _removed(runs: Sequence[Planned], complete: CompleteOutputs) -> dict[Output,
     }
 
 
-def _look(
-    graph: Graph, store: Store, nodes: Sequence[Node], complete: CompleteOutputs, exact_up_to: int
+def observe(
+    graph: Graph, store: Store, nodes: Sequence[Node], complete: CompleteOutputs, exact_up_to: int = EXACT_UP_TO
 ) -> Mapping[Output, Observed]:
+    """The state of the nodes' outputs, of their inputs, and of all steps of the graph without partitions. More than
+    `exact_up_to` are listed by their markers. Raises UnavailableError."""
     beside = [node.output for node in graph if node.step.partitions is None]
     requested = [output for node in nodes for output in (*node.inputs.values(), node.output)]
     outputs = list(dict.fromkeys([*beside, *requested]))

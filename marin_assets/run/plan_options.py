@@ -104,7 +104,7 @@ def use_request(options: argparse.Namespace, request: Mapping[str, Any]) -> None
 
 def choose(options: argparse.Namespace, store: Store) -> Chosen:
     """The chosen steps. Raises ConfigError for words that name none."""
-    experiment, script, selections = _words(options)
+    experiment, script, selections = words_of(options)
     if selections and options.run_only:
         raise OptionError("Got a selection and --run-only, expected one of them.")
     _, selected = select_nodes(selections, experiment, script, script_stays_main=True)
@@ -125,7 +125,7 @@ def choose(options: argparse.Namespace, store: Store) -> Chosen:
     )
 
 
-def _words(options: argparse.Namespace) -> tuple[str | None, str | None, list[str]]:
+def words_of(options: argparse.Namespace) -> tuple[str | None, str | None, list[str]]:
     """Experiment, script and selections. The first word may be one of the first two."""
     words, experiment, script = list(options.words), options.experiment, options.script
     if words and experiment is None and script is None:

@@ -27,18 +27,27 @@ def provenance(function: str | None = None) -> dict[str, Any]:
     `git` is of the repository that holds the function. For a function of this project, or of an installed package, it
     is of the repository of the started script, if that has one: it holds the experiment.
     """
-    own = _repository_of(marin_resources.__file__)
+    return {
+        "git": dict(_git(repository_of_code(function))),
+        "project": {"version": _version(), **_git(_own_repository())},
+        "environment": environment(),
+        "user": user_name(),
+    }
+
+
+def repository_of_code(function: str | None = None) -> str | None:
+    """The root of the repository that `git` of the provenance is about; None for none."""
+    own = _own_repository()
     module = module_of(function) if function else None
     file = module.file if module else marin_resources.__file__
     repository = _repository_of(file)
     if is_installed(os.path.dirname(file)) or (own is not None and repository == own):
         repository = _repository_of(_script()) or own
-    return {
-        "git": dict(_git(repository)),
-        "project": {"version": _version(), **_git(own)},
-        "environment": environment(),
-        "user": user_name(),
-    }
+    return repository
+
+
+def _own_repository() -> str | None:
+    return _repository_of(marin_resources.__file__)
 
 
 @cache

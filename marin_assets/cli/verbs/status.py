@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.catalog.code_location import select_nodes
-from marin_assets.cli.render.live_attempts import LiveAttempt, describe_running, running_of
 from marin_assets.cli.render.output_summary import describe
+from marin_assets.inspection.live_attempts import LiveAttempt, describe_running, running_of
 from marin_assets.plan.partitions import partition_states
 from marin_assets.run.options import add_prefix, add_script, add_selection, prefix_of
 from marin_assets.run.output import print_line

@@ -1,6 +1,6 @@
-"""The reasons why steps of a plan have no output yet: the fields that changed since the newest earlier output of each.
+"""The reasons why steps are of another version: the fields that changed since the newest earlier output of each.
 
-In:  nodes that run, and the complete outputs of the prefix.
+In:  nodes that run or are complete, and the complete outputs of the prefix.
 Out: for each node its root causes: the fields that differ, in the step itself or in its inputs, in turn.
 
 An earlier output is a complete one of the same name and another version. A record of it holds its whole version, with
@@ -64,8 +64,17 @@ class Causes:
         return {node: self._why(node, mark, records.get(mark)) for node, mark in earlier.items()}
 
     def _newest_earlier(self, node: Node) -> Mark | None:
+        """The newest complete output of another version; of a node that is complete, the newest before it."""
         marks = self._complete.by_name.get(node.name, ())
-        return next((mark for mark in marks if not mark.is_of(node.output)), None)
+        own = next((mark for mark in marks if mark.is_of(node.output)), None)
+        return next(
+            (
+                mark
+                for mark in marks
+                if not mark.is_of(node.output) and (own is None or mark.finished_s <= own.finished_s)
+            ),
+            None,
+        )
 
     def _why(self, node: Node, mark: Mark, record: Record | None) -> Why:
         was = record.version if record is not None else None

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.report.charts import draw_losses, draw_score_bars
 from marin_assets.stages.report.dag import DagNode, draw_dag
@@ -44,9 +44,14 @@ KINDS = ("html",)
 
 REPORT = "report.html"
 METRICS, SAMPLES, GENERATED = "metrics.jsonl", "samples.jsonl", "generated.jsonl"
+TEMPLATES = Path(__file__).parent / "templates"
+"""`report.html.j2`, and its parts, which the page of an experiment has too."""
 MAX_PLOT_BYTES = 500_000
 MAX_TEXTS = 10
 """Generated texts of a step; its output has all of them."""
+
+if TYPE_CHECKING:
+    import jinja2
 
 log = logging.getLogger(__name__)
 
@@ -142,20 +147,12 @@ def check_expectations(
 
 def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Sequence[CheckedExpectation]) -> str:
     """Return the page as HTML."""
-    import jinja2  # of the extra "evaluate"
     from markupsafe import Markup
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     states = {
         label: state_of([expectation for expectation in checked if expectation.label == label]) for label in records
     }
-    return environment.get_template("report.html.j2").render(
+    return template("report.html.j2").render(
         title=config.title,
         records=records,
         states=states,
@@ -184,6 +181,19 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         plots={label: plots_of(step) for label, step in records.items()},
         configs={label: json.dumps(step.record.config, indent=2) for label, step in records.items()},
     )
+
+
+def template(name: str, *folders: Path) -> jinja2.Template:
+    """The template of this name in one of these folders. Its parts may also be those of the report, `TEMPLATES`."""
+    import jinja2  # late, for its weight
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*folders, TEMPLATES]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template(name)
 
 
 def outcomes_of(records: Mapping[str, StepRecord]) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""The last line of a growing log: the state of an attempt, without reading all of its output."""
+"""The last line of a growing log, or its last lines: the state of an attempt, without reading all of its output."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from marin_resources.storage.files import read_from, size_of
 from marin_resources.storage.paths import is_local
 
 TAIL_BYTES = 4096
+LINES_BYTES = 32 * 1024
 
 
 def last_line(path: str) -> str:
@@ -17,15 +18,27 @@ def last_line(path: str) -> str:
     return next((line for line in reversed(lines) if line), "")
 
 
-def _tail(path: str) -> bytes:
+def last_lines(path: str, most: int) -> list[str]:
+    """The last lines, at most `most` and at most 32 KiB of them, each whole; none without a log. Raises what the store
+    raises."""
+    data = _tail(path, LINES_BYTES + 1)
+    lines = data.split(b"\n")
+    whole = lines[1:] if len(data) > LINES_BYTES else lines
+    shown = [visible(line).rstrip() for line in whole]
+    while shown and not shown[-1]:
+        shown.pop()
+    return shown[-most:]
+
+
+def _tail(path: str, most_bytes: int = TAIL_BYTES) -> bytes:
     try:
         with open(local_log(path), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most_bytes))
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         if is_local(path):
             return b""
     try:
-        return read_from(path, max(0, size_of(path) - TAIL_BYTES))
+        return read_from(path, max(0, size_of(path) - most_bytes))
     except FileNotFoundError:
         return b""

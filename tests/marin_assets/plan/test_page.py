@@ -11,8 +11,9 @@ from toy_steps import toy
 from marin_assets.assets.plan_job import table_of
 from marin_assets.plan.plan import Planned
 from marin_assets.plan.prepare import prepare_plan
+from marin_assets.plan.render.boxes import DRAWN
 from marin_assets.plan.render.page import page_of
-from marin_assets.plan.render.picture import DRAWN, image_of
+from marin_assets.plan.render.picture import image_of
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
 from marin_resources.storage.output.store import Store
