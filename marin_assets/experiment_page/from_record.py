@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from marin_assets.experiment_page.page_steps import PageStep, PageSteps
@@ -50,18 +51,30 @@ def steps_of_record(path: str, selections: Sequence[str] = (), prefix: str | Non
     earlier = {name: mark for name, output in outputs.items() if (mark := _earlier(output, complete)) is not None}
     records = complete.records(earlier.values())
     name_at = {step["output_path"].rstrip("/"): step["name"] for step in fields["steps"]}
+    page_steps = [
+        _step(step, output, looked[output], name_at, earlier.get(output.name), records)
+        for step, output in zip(steps, outputs.values(), strict=True)
+    ]
     return PageSteps(
         title=os.path.basename(path).removesuffix(".json"),
         prefix=store.prefix,
         commit=str(fields.get("git_commit") or ""),
         users=tuple(str(fields[name]) for name in ("user", "worker_id") if fields.get(name)),
-        steps=[
-            _step(
-                step, outputs[step["name"]], looked[outputs[step["name"]]], name_at, earlier.get(step["name"]), records
-            )
-            for step in steps
-        ],
+        steps=_inputs_first(page_steps, path),
     )
+
+
+def _inputs_first(steps: Sequence[PageStep], path: str) -> list[PageStep]:
+    """The steps, inputs before readers. Raises NoSuchRecordError for steps that read one another in a circle."""
+    by_name = {step.name: step for step in steps}
+    sorter = TopologicalSorter({step.name: [name for name in step.parents if name in by_name] for step in steps})
+    try:
+        return [by_name[name] for name in sorter.static_order()]
+    except CycleError as error:
+        circle = " reads ".join(map(repr, reversed(error.args[1])))
+        raise NoSuchRecordError(
+            f"The record {path!r} cannot be shown: {circle}. Expected steps without a circle."
+        ) from None
 
 
 def _prefix_of(path: str) -> str:

@@ -28,7 +28,9 @@ MOST_STEPS = 40
 """Steps in detail."""
 LEARNS = (".stages.train", ".stages.evaluate")
 """Parts of the references of functions whose results answer whether a model has learnt."""
-MOST_CONFIG_CHARACTERS = 20_000
+MOST_CONFIG_CHARACTERS = 10_000
+MOST_PLOT_BYTES = 3_000_000
+"""Bytes of all plots of a page together."""
 MOST_TEXT_CHARACTERS = 2_000
 UNREADABLE = (MarinError, OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError)
 """Errors of files that are damaged, or of another shape than today's."""
@@ -93,6 +95,7 @@ def read_steps(steps: Sequence[PageStep], scrub: Scrubber) -> Readings:
         tries = attempt(f"The tries {about}", partial(_tries, step_record), "")
         readings.timelines |= {label: tries} if tries else {}
         readings.configs[label] = _config(step_record.record, scrub)
+    _keep_plots(readings)
     readings.waterfalls = attempt("The waterfall", lambda: waterfall_charts(readings.records), [])
     return readings
 
@@ -114,6 +117,20 @@ def _plots(record: StepRecord) -> list[tuple[str, str]]:
     start = "data:image/png;base64,"
     pictures = [(name, base64.b64decode(source.removeprefix(start))) for name, source in plots_of(record)]
     return [(name, f"{start}{base64.b64encode(without_texts(picture)).decode()}") for name, picture in pictures]
+
+
+def _keep_plots(readings: Readings) -> None:
+    """Leave out plots beyond `MOST_PLOT_BYTES` of all steps, and state how many."""
+    total = omitted = 0
+    for label, plots in readings.plots.items():
+        kept = []
+        for name, source in plots:
+            total += len(source)
+            kept += [(name, source)] if total <= MOST_PLOT_BYTES else []
+        omitted += len(plots) - len(kept)
+        readings.plots[label] = kept
+    if omitted:
+        readings.problems.append(f"{omitted} plots are left out, as all are more than the page holds: see the outputs.")
 
 
 def _tries(record: StepRecord) -> str:

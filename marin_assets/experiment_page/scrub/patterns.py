@@ -110,6 +110,11 @@ SECRETS = (
 
 _HOST_END = r"internal|local|localdomain|lan|corp|intranet|home|private|cluster|svc|test"
 ADDRESSES = (
+    _shape(
+        r"(?i)\b((?:ssh|scp|sftp|rsync)\s[^\x00\n@]{0,200}?)(?<![\w.-])[\w.-]+@[\w.-]+",
+        rf"\1{ADDRESS}",
+        *("ssh", "scp", "sftp", "rsync"),
+    ),
     _shape(r"(?<![\w.+%-])[\w.+%-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b", MAIL, "@"),
     _shape(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?(?::\d+)?(?![\w.]*\d)", ADDRESS, "."),
     _shape(r"\bip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}[\w.-]*", ADDRESS, "ip-"),
@@ -148,6 +153,8 @@ OF_MACHINES = re.compile(rf"(?i)(?:^|\.)(?:{_HOST_END}|localhost)$|^\d|^\[|^[^.]
 PACKAGES = re.compile(rf"(?<![\w/])/{_END}*?/(?:site|dist)-packages/")
 LIBRARY = re.compile(rf"(?<![\w/])/{_END}*?/lib/(python3\.\d+)/")
 _PART = r"[^\s\x00\"'`<>|,;:()\[\]{}/\\]"
+QUOTED = re.compile(r"(?<=[\"'])(?<!\w[\"'])/[A-Za-z][^\"'\x00\n]{0,4000}(?=[\"'])")
+"""A path in quotes, which may have spaces."""
 HOMES = re.compile(rf"(?<!/)/+(?:home|Users)(?=/)(?:/+{_PART}+)+/?")
 ABSOLUTE = re.compile(rf"(?<!\w['\"])(?<![\w/.<>*)\]%&-])(?:file:/*)?/(?!/)(?:{_PART}+/+)*{_PART}+/?")
 AFTER_OPTION = re.compile(rf"(?<=-[ILDB])/(?:{_PART}+/+)*{_PART}+")
@@ -169,7 +176,7 @@ def without_addresses(text: str) -> str:
 def without_paths(text: str) -> str:
     """The text without absolute paths. The name of a file of code or data stays, behind `<path>`."""
     text = LIBRARY.sub(r"\1/", PACKAGES.sub("", text))
-    for pattern in (WINDOWS, HOMES, OF_HOME, AFTER_OPTION, ABSOLUTE):
+    for pattern in (QUOTED, WINDOWS, HOMES, OF_HOME, AFTER_OPTION, ABSOLUTE):
         text = pattern.sub(_file_alone, text)
     return text
 

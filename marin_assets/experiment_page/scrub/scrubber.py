@@ -52,7 +52,7 @@ class Scrubber:
             text = self._prefixes.sub(PREFIX, text)
         text = without_paths(without_addresses(without_secrets(text)))
         if self._names is not None:
-            text = self._names.sub(lambda match: self._replacements[match[0].lower()], text)
+            text = self._names.sub(lambda match: self._replacements.get(match[0].lower(), "<user>"), text)
         return text
 
     def json(self, value: Any) -> Any:

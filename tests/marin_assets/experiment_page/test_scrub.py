@@ -136,6 +136,8 @@ def test_a_path_keeps_what_is_below_the_prefix_and_the_name_of_a_file() -> None:
     assert scrub.text("gs://bucket/marin/toy") == "<prefix>/toy"
     assert scrub.text('File "/home/me/code/stage.py", line 3') == 'File "<path>/stage.py", line 3'
     assert scrub.text("/data/prefixes/x") == "<path>"
+    assert scrub.text('{"path": "/mnt/our files/rows of ada"}') == '{"path": "<path>"}'
+    assert scrub.text("ssh -i key ada@gpu7 ls") == "ssh -i key <address> ls"
     assert scrub.text("/usr/lib/python3.11/site-packages/jax/core.py") == "jax/core.py"
 
 

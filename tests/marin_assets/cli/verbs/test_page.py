@@ -79,6 +79,10 @@ def test_what_is_no_experiment_or_no_folder_is_one_sentence(made: Location, mari
     assert "torn.json" in sentence(str(torn))
     torn.write_text('{"steps": 3}')
     assert "torn.json" in sentence(str(torn))
+    place = f"{made.store.prefix}/x-123456"
+    circle = {"name": "x", "output_path": place, "dependencies": [place]}
+    torn.write_text(json.dumps({"prefix": made.store.prefix, "steps": [circle]}))
+    assert "'x' reads 'x'. Expected steps without a circle." in sentence(str(torn))
     file = tmp_path / "a-file"
     file.touch()
     assert "which is a file" in sentence(made.name, "--output", str(file))
