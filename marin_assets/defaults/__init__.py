@@ -41,26 +41,26 @@ from marin_assets.defaults.training import (
 if TYPE_CHECKING:
     from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
     from marin_assets.defaults.downloads import default_download, default_download_listed, default_text_files
+    from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
-    from marin_assets.defaults.sources.dumps import (
-        default_ar5iv,
-        default_pmc,
-        default_pubmed,
-        default_stackexchange,
-        default_wikipedia,
-        default_wikipedia_xml,
-    )
     from marin_assets.defaults.sources.hub import default_download_hf, default_upload
     from marin_assets.defaults.sources.nemotron import default_nemotron_cc
     from marin_assets.defaults.sources.own_crawl import OwnCrawl, default_crawl
+    from marin_assets.defaults.sources.pubmed import default_pmc, default_pubmed
+    from marin_assets.defaults.sources.stackexchange import default_stackexchange
+    from marin_assets.defaults.sources.wikipedia import default_wikipedia
+    from marin_assets.defaults.sources.wikipedia_xml import default_wikipedia_xml
     from marin_assets.stages.download.stores.access import StoreAccess
 
 MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
     "downloads": "default_download default_download_listed default_text_files",
     "sources.crawl": "default_captures default_warc default_wet",
-    "sources.dumps": "default_ar5iv default_pmc default_pubmed default_stackexchange "
-    "default_wikipedia default_wikipedia_xml",
+    "sources.ar5iv": "default_ar5iv",
+    "sources.pubmed": "default_pmc default_pubmed",
+    "sources.stackexchange": "default_stackexchange",
+    "sources.wikipedia": "default_wikipedia",
+    "sources.wikipedia_xml": "default_wikipedia_xml",
     "sources.hub": "default_download_hf default_upload",
     "sources.nemotron": "default_nemotron_cc",
     "sources.own_crawl": "OwnCrawl default_crawl",
