@@ -22,6 +22,10 @@ SHARED = {
 """Group -> what its files have in their text or path: session fixtures and imports that cost more, in each process that
 has them, than a balanced load saves."""
 
+SLOW_TESTS = frozenset((Path(__file__).parents[1] / "slow_tests.txt").read_text().splitlines())
+"""Ids of tests that take 1.5 s or more on two cores, and are not the one proof of what people rely on. An id without
+parameters stands for all of them. `pytest --durations=0` measures; CONTRIBUTING.md describes how the file is kept."""
+
 SLOW_FOLDERS = {"stories", "docs", "train"}
 
 WITH_S3 = (
@@ -51,7 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         stage_on_ray = "on Ray" in parameters and not {"stages", "documents"}.isdisjoint(item.path.parts)
         # our fakes and plugins change seldom
         of_support = "fakes" in item.path.parts
-        if s3 or stage_on_ray or of_support:
+        slow = not SLOW_TESTS.isdisjoint((item.nodeid, item.nodeid.partition("[")[0]))
+        if s3 or stage_on_ray or of_support or slow:
             item.add_marker(pytest.mark.long)
     # of the processes that share the tests none is left with a slow file at the end
     items.sort(key=_turn)

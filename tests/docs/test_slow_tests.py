@@ -1,0 +1,13 @@
+"""Each line of `tests/slow_tests.txt` is a test that exists."""
+
+from __future__ import annotations
+
+from pages import ROOT
+
+
+def test_each_line_is_a_test_that_exists() -> None:
+    lines = (ROOT / "tests/slow_tests.txt").read_text().splitlines()
+    assert lines == sorted(set(lines))
+    for line in lines:
+        file, *_, name = line.partition("[")[0].split("::")
+        assert f"def {name}(" in (ROOT / file).read_text(), line
