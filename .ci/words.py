@@ -46,8 +46,8 @@ WORDS = {
 }
 NAMES = frozenset({"found", "each", "one", "known", "wanted", "some", "left", "there", "said", "told", "what", "who"})
 """Names of variables that do not describe what they hold."""
-PARTICIPLE = re.compile(r"(?!unsynced)(?:[a-z]+ed|seen|unseen|known|unknown|given|taken)\Z")
-"""Names of files that do not describe what they hold; "unsynced" is a sensor, by Dagster's word."""
+PARTICIPLE = re.compile(r"(?!unsynced|pubmed)(?:[a-z]+ed|seen|unseen|known|unknown|given|taken)\Z")
+"""Names of files that do not describe what they hold; "unsynced" is a sensor, and "pubmed" a name."""
 BEGINNINGS = ("What ", "Who ", "Which ", "Where ", "How ", "Of ", "The same", "Likewise", "Its ", "Theirs")
 """Beginnings of docstrings: relative clauses, and references to the line above."""
 

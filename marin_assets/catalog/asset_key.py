@@ -4,7 +4,7 @@
 "attributes/fineweb/quality"    group fineweb, key fineweb/attributes/quality, label quality
 "checkpoints/sweep/lr=0.001"    group sweep, key sweep/checkpoints/lr=0.001, label lr=0.001
 "two_steps/stats"               group two_steps, key two_steps/stats, label stats
-"documents/chat"                group recipes/chat, key chat/documents: its experiment is the file recipes/chat.py
+"documents/chat"                group recipes_chat, key chat/documents: its experiment is the file recipes/chat.py
 
 A bucket is browsed by kind, so a name starts with it. A box in Dagster's lineage shows the last segment of the key
 and nothing else, so there the kind is last, or the point of a sweep. All points of a sweep are one group. The key
@@ -44,13 +44,16 @@ def key_of(node: Node) -> tuple[str, ...]:
 
 
 def group_of(node: Node) -> str:
-    """The asset's group: the folder of the experiment, the first segment of the key, the step's part of it.
+    """The asset's group: the first segment of its key behind the folder of the experiment of that name, and the step's
+    part of it.
 
-    Dagster takes letters, digits and "_" in a segment. In the lineage a group is one box until it is opened, and so is
-    a folder of groups.
+    Dagster sorts groups by name, so a folder is one block of groups. It takes letters, digits and "_" in a segment. In
+    the lineage a group is one box until it is opened.
     """
     subject = re.sub(r"[^A-Za-z0-9_]", "_", key_of(node)[0])
-    return "/".join(segment for segment in (folder_of(subject), subject, node.step.group) if segment)
+    folder = folder_of(subject)
+    group = f"{folder}_{subject}" if folder else subject
+    return f"{group}/{node.step.group}" if node.step.group else group
 
 
 def selection_of(node: Node) -> str:

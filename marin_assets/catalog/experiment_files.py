@@ -23,7 +23,7 @@ class ExperimentFile:
     module: str
     """Import path of the file."""
     folder: str
-    """The folders between the package and the file, as "a/b"; empty for a file of the package itself."""
+    """The folders between the package and the file, joined by "_"; empty for a file of the package itself."""
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ def _walk(package: str, paths: Sequence[str], folder: str) -> Iterator[Experimen
         path = f"{package}.{module.name}"
         if module.ispkg:
             inside = [os.path.join(parent, module.name) for parent in paths]
-            yield from _walk(path, inside, f"{folder}/{module.name}" if folder else module.name)
+            yield from _walk(path, inside, f"{folder}_{module.name}" if folder else module.name)
         else:
             yield ExperimentFile(module=path, folder=folder)
 

@@ -64,7 +64,7 @@ class Scene:
 
 def lineage(scene: Scene) -> None:
     left, top, width, height = 240, 110, 1200, 860  # without the navigation and the header
-    scene.open("/asset-groups/", "quickstart", "recipes", width=left + width, height=top + height)
+    scene.open("/asset-groups/", "quickstart", "width_sweep", width=left + width, height=top + height)
     scene.page.get_by_text("fetching statuses").first.wait_for(state="hidden", timeout=60_000)
     scene.clip = {"x": left, "y": top, "width": width, "height": height}
 

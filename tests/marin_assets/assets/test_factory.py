@@ -109,7 +109,7 @@ def test_the_key_has_the_subject_first_and_then_the_kind_of_output(name: str, ke
 
 def test_the_group_of_an_experiment_in_a_folder_begins_with_the_folder_and_its_key_does_not() -> None:
     spec = spec_of(Step(name="checkpoints/width-sweep/lr=1", fn=toy_steps.make, config=ToyConfig()))
-    assert (spec.key.to_user_string(), spec.group_name) == ("width-sweep/checkpoints/lr=1", "recipes/width_sweep")
+    assert (spec.key.to_user_string(), spec.group_name) == ("width-sweep/checkpoints/lr=1", "recipes_width_sweep")
 
 
 def test_the_quickstart_is_first_by_group_and_by_key() -> None:
@@ -118,7 +118,7 @@ def test_the_quickstart_is_first_by_group_and_by_key() -> None:
     steps = [step for each in load_experiments().steps.values() for step in each]
     nodes = [node for node in build_graph(steps) if node.version.name.split("/")[0] != "report"]
     assert min(group_of(node) for node in nodes).startswith("quickstart/")
-    apart = [node for node in nodes if not group_of(node).startswith("recipes/")]
+    apart = [node for node in nodes if not group_of(node).startswith("recipes_")]
     assert min(key_of(node) for node in apart)[0] == "quickstart"
 
 
