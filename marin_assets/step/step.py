@@ -25,6 +25,7 @@ from marin_assets.step.values import (
     Placeholder,
     StepMarker,
     VersionedValue,
+    field_names,
 )
 from marin_resources.hardware.resources import Resources, cpu
 
@@ -165,10 +166,7 @@ def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
         elif isinstance(value, Placeholder | StepMarker):
             continue
         elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            remaining += [
-                (f"{place}.{config_field.name}", getattr(value, config_field.name))
-                for config_field in dataclasses.fields(value)
-            ]
+            remaining += [(f"{place}.{name}", getattr(value, name)) for name in field_names(type(value))]
         elif isinstance(value, Mapping):
             remaining += [(f"{place}[{key!r}]", item) for key, item in value.items()]
         elif isinstance(value, list | tuple):

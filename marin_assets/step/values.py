@@ -18,8 +18,9 @@ config's fields keep their plain types. The semantics are Marin's (marin-communi
 from __future__ import annotations
 
 import dataclasses
+import functools
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -292,6 +293,10 @@ def mirrored(value: str, budget_gb: float = 10) -> str:
     return cast(str, MirroredValue(value, budget_gb))
 
 
+SCALARS = frozenset({str, int, float, bool, type(None)})
+"""Types of values with nothing inside."""
+
+
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """A copy of `value` with `change` applied to every leaf, in dataclasses, lists, tuples and dicts."""
     if isinstance(value, VersionedValue | Placeholder | StepMarker):
@@ -331,14 +336,22 @@ def require_shallow(value: Any, owner: str) -> None:
     )
 
 
-def _parts(value: Any) -> list[Any]:
+@functools.cache
+def field_names(kind: Any) -> tuple[str, ...]:
+    """The names of a dataclass's fields, listed once: a code location looks at thousands of configs."""
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def _parts(value: Any) -> Sequence[Any]:
     """The values directly inside a value."""
+    if type(value) in SCALARS:
+        return ()
     if isinstance(value, VersionedValue | MirroredValue):
         return [value.value]
     if isinstance(value, Placeholder | StepMarker):
         return []
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, field.name) for field in dataclasses.fields(value)]
+        return [getattr(value, name) for name in field_names(type(value))]
     if isinstance(value, dict):
         return list(value.values())
     return list(value) if isinstance(value, list | tuple) else []

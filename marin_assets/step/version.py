@@ -32,6 +32,7 @@ from marin_assets.step.partitions.reads import Read, read_of
 from marin_assets.step.partitions.this_partition import mark_of, require_key_in
 from marin_assets.step.step import Step
 from marin_assets.step.values import (
+    SCALARS,
     ConfigError,
     InputName,
     InputPartitions,
@@ -41,6 +42,7 @@ from marin_assets.step.values import (
     Placeholder,
     VersionedValue,
     WindowName,
+    field_names,
     require_shallow,
 )
 from marin_resources.types.output import identity_of
@@ -184,8 +186,12 @@ def _leaves(value: Any, place: str, step: Step | None) -> Iterator[tuple[str, An
     elif isinstance(value, VersionedValue | Placeholder):
         yield place, value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from _leaves(getattr(value, field.name), f"{place}.{field.name}" if place else field.name, step)
+        for name in field_names(type(value)):
+            inner, path = getattr(value, name), f"{place}.{name}" if place else name
+            if type(inner) in SCALARS:
+                yield path, inner
+            else:
+                yield from _leaves(inner, path, step)
     elif isinstance(value, list | tuple):
         for i, item in enumerate(value):
             yield from _leaves(item, f"{place}.[{i}]" if place else f"[{i}]", step)
