@@ -80,7 +80,7 @@ class RequestWatch:
 
 
 class Threads:
-    """The threads of a server, so many at once."""
+    """The threads of a server, with the limit on those that run at once."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -3,7 +3,7 @@
 In:  a watch for the current thread, or coroutine.   Out: every file that `storage/files.py` opens goes through it.
 
 A server that shows files of a prefix to people limits each request in this way, whatever reader of a library does the
-reading. A path is looked at before it is opened, and a link may be put in its place between the two. So the watch looks
+reading. A path is checked before it is opened, and a link may be put in its place between the two. So the watch checks
 at the place of the descriptor that is open.
 """
 
@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import IO, Any, Protocol, cast
 
 DESCRIPTORS = "/proc/self/fd"
-"""The folder in which Linux has the place of each open file. Elsewhere the path itself is looked at."""
+"""The folder in which Linux has the place of each open file. Elsewhere the path itself is checked."""
 
 
 class Watch(Protocol):

@@ -33,7 +33,7 @@ class ShortText:
 
 
 def short_text(value: Any, characters: int) -> ShortText:
-    """The value in at most about so many characters. Takes time for these alone, whatever the value's size."""
+    """The value, cut near the limit on characters. It takes time for the shown ones alone."""
     if isinstance(value, str):
         is_cut = len(value) > characters
         return ShortText(visible(value[:characters]), f"{len(value):,} characters" if is_cut else "")
@@ -48,7 +48,7 @@ def short_text(value: Any, characters: int) -> ShortText:
 
 
 def scalar_text(value: Any, characters: int) -> str:
-    """A number, a truth, nothing, bytes or a time as text. Of bytes so many are shown."""
+    """A number, a truth, nothing, bytes or a time as text. Bytes are cut at the limit."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and not math.isfinite(value):

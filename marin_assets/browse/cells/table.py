@@ -18,7 +18,7 @@ NAMED = 12
 FIRST = ("id", "keep", "reason", "value", "text", "source", "metadata")
 """Columns that come first, in this order."""
 LOOKED_AT = 2000
-"""Keys of a row that are looked at."""
+"""Limit on the keys of a row that are read."""
 
 
 @dataclass(frozen=True, kw_only=True)

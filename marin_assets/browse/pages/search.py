@@ -44,7 +44,7 @@ class Search:
     row: int
     """The next row of it."""
     rows: int = 0
-    """Rows that were looked at."""
+    """Rows that were read."""
     note: str = ""
     """Why it stopped before the end; empty at the end."""
     damage: list[str] = field(default_factory=list)

@@ -91,7 +91,7 @@ class Way:
         """Path of the output's data -> its row."""
         self.seen: list[Station] = []
         self.outputs = 0
-        """Outputs that were looked at."""
+        """Outputs that were read."""
         self._hint: Hint | None = None
 
     def walk(self, start: OutputState) -> None:

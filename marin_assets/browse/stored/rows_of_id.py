@@ -1,6 +1,6 @@
 """The row of an id in an output: in the shard and at the row where another output has it, else in any shard.
 
-Attributes are in the order of their documents, so the row of the document is looked at first. An output of pages has
+Attributes are in the order of their documents, so the row of the document is read first. An output of pages has
 the id of the document's page.
 """
 

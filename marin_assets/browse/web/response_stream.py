@@ -18,7 +18,7 @@ from marin_assets.browse.render import render
 from marin_resources.types.errors import MarinError
 
 PART_CHARACTERS = 16 * 1024
-"""The text is sent when it has so many characters, and when the writer is about to wait."""
+"""Characters after which the text is sent. It is also sent when the writer is about to wait."""
 
 Write = Callable[[Callable[[], None]], Iterator[str]]
 """Takes what it calls before it waits; yields the pieces of the page."""

@@ -201,7 +201,9 @@ class Frontier:
         if host is None:
             if len(self._hosts) >= self._most_hosts:
                 self._forget()
-                self._most_hosts = max(HOSTS_HELD, 2 * len(self._hosts))  # so few hosts are looked at again and again
+                self._most_hosts = max(
+                    HOSTS_HELD, 2 * len(self._hosts)
+                )  # each pass over the hosts is paid by as many new ones
             host = self._hosts[name] = Host(name, next_s=self._first_s, ended=self._ended.get(name, ""))
         return host
 
