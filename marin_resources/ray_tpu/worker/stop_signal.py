@@ -56,6 +56,9 @@ class _StopState:
 _state = _StopState()
 """A process has one handler of a signal, so one state."""
 
+_forking = threading.local()
+"""The signals that this thread had blocked before it forked."""
+
 
 def install() -> None:
     """Handle SIGTERM from now on. Call it in the main thread."""
@@ -65,7 +68,7 @@ def install() -> None:
     _state.installed = True
     reinstall_handler()
     threading.Thread(target=_state.watch, args=(reader,), name="stop-signal", daemon=True).start()
-    os.register_at_fork(after_in_child=_reset_in_child)
+    os.register_at_fork(before=_block_signal, after_in_parent=_unblock_signal, after_in_child=_reset_in_child)
 
 
 def reinstall_handler() -> None:
@@ -93,9 +96,19 @@ def received(timeout_s: float = 0.0) -> bool:
     return _state.installed and _state.received.wait(timeout_s)
 
 
+def _block_signal() -> None:
+    """Delay the signal while this thread forks: until its own handling is reset, the child would write it to our pipe."""
+    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _unblock_signal() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
 def _reset_in_child() -> None:
     """Restore the default in a forked child: it is no worker, and its parent decides how it ends."""
     if _state.installed:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _state.installed = False
+    _unblock_signal()

@@ -156,6 +156,29 @@ def test_children_that_the_function_ends_itself_do_not_stop_the_job(disk_prefix:
     assert job.outcome()["end"] == "success"
 
 
+FORKS_AND_TERMINATES = """
+import os, signal
+def make(config):
+    for _ in range(200):
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+    return {"documents": 1}
+"""
+
+
+def test_a_child_that_is_terminated_as_it_starts_ends_and_does_not_stop_the_job(
+    disk_prefix: str, tmp_path: Path
+) -> None:
+    """Until its own handling is reset, it has the job's handler, which would keep it, and the job's pipe."""
+    job = new_job(disk_prefix, tmp_path, FORKS_AND_TERMINATES)
+    code, told = job.run()
+    assert code == 0, told
+    assert job.outcome()["end"] == "success"
+
+
 def test_a_job_that_is_stopped_before_it_has_claimed_leaves_no_trace(disk_prefix: str, tmp_path: Path) -> None:
     job = new_job(disk_prefix, tmp_path)
     waits = (
