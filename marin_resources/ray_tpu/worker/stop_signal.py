@@ -97,7 +97,7 @@ def received(timeout_s: float = 0.0) -> bool:
 
 
 def _block_signal() -> None:
-    """Delay the signal while this thread forks: until its own handling is reset, the child would write it to our pipe."""
+    """Delay the signal while this thread forks: a child whose handling is not reset yet would write it to our pipe."""
     _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
