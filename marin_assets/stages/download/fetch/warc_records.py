@@ -62,4 +62,6 @@ def digest(data: bytes) -> str:
 
 
 def _id_of(kind: str, answer: Answer) -> str:
-    return f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{kind} {answer.date} {answer.url.url}')}>"
+    """An id of what is recorded: an address may answer twice within a second, the precision of a date."""
+    name = f"{kind} {answer.date} {answer.url.url} {digest(answer.response)}"
+    return f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, name)}>"
