@@ -143,8 +143,8 @@ def test_an_anneal_reads_a_checkpoint_of_the_training_and_falls_to_zero() -> Non
 @pytest.mark.parametrize(
     ("levanter", "sentence"),
     [
-        ({"trainer.crash_on_nam": True}, "no field 'crash_on_nam'. Near it: trainer.crash_on_nan"),
-        ({"traner.x": True}, "no field 'traner'. Near it: trainer"),
+        ({"trainer.crash_on_nam": True}, "no field 'crash_on_nam', expected one of .* Did you mean 'crash_on_nan'"),
+        ({"traner.x": True}, "no field 'traner', expected one of .* Did you mean 'trainer'"),
         ({"trainer.crash_on_nan": "yes"}, "as 'yes', expected bool"),
         ({"optimizer.beta1": "0.9"}, r"as '0\.9', expected float"),
         ({"log_entropy.x": True}, "'log_entropy' has no fields"),
