@@ -83,6 +83,12 @@ ADDRESSES = [
     ("search", {"path": FILE, "text": EVIL}),
     ("search", {"path": FILE, "reason": EVIL}),
     ("sample", {"path": "documents/web-abc123", "seed": 1, "count": 100}),
+    ("histogram", {"path": "documents/web-abc123"}),
+    ("histogram", {"path": "documents/web-abc123", "rows": 5, "seed": 1}),
+    ("histogram", {"path": FILE, "of": "/reason"}),
+    ("histogram", {"path": FILE, "of": f"/{EVIL.replace('~', '~0').replace('/', '~1')}"}),
+    ("histogram", {"path": FILE, "of": "/text", "reason": EVIL}),
+    ("histogram", {"path": FILE, "scale": EVIL}),
     ("way", {"path": "documents/web-abc123", "id": EVIL}),
     ("way", {"path": "documents/web-abc123", "id": "big"}),
     ("rows", {"path": EVIL}),
@@ -116,6 +122,7 @@ def test_a_page_of_hostile_rows_is_inert_and_small(browser: Browser, page: str, 
 OURS = {
     *("html", "head", "meta", "title", "link", "script", "body", "header", "nav", "main", "h1", "h2", "p", "a", "bdi"),
     *("ul", "li", "form", "label", "input", "button", "select", "option", "div", "table", "thead", "tbody", "tr", "th"),
+    *("section", "svg", "rect", "line"),
     *("mark", "details", "summary", "td", "span", "strong", "dl", "dt", "dd", "pre", "kbd", "code", "iframe"),
 }
 
