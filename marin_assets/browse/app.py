@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
+from marin_assets.browse.pages.difference import difference
 from marin_assets.browse.pages.file import file
 from marin_assets.browse.pages.histograms.page import histogram
 from marin_assets.browse.pages.home import home
@@ -58,6 +59,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/sample": sample,
     "/search": search,
     "/histogram": histogram,
+    "/difference": difference,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

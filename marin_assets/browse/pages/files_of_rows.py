@@ -31,11 +31,14 @@ class FilesOfRows:
     """The rows by the name of the file, where a note of a shard has them."""
 
 
-def files_of_rows(asked: Asked) -> FilesOfRows:
-    """The files, without the sample of a consolidation unless that is the place. Raises NotThereError without any."""
-    place = asked.place()
+def files_of_rows(asked: Asked, name: str = "path") -> FilesOfRows:
+    """The files, without the sample of a consolidation unless that is the place. Raises NotThereError without any.
+
+    `name`: that of the value of the address that has the place.
+    """
+    place = asked.place(name)
     if is_readable(place.name):
-        shown = file_of_rows(asked)
+        shown = file_of_rows(asked, name)
         noted = {} if shown.total is None else {shown.file.name: shown.total}
         return FilesOfRows(place=place, owner=shown.owner, files=[shown.file], texts=[place.text], noted=noted)
     owner = asked.owner(place)

@@ -107,8 +107,11 @@ class _Opened:
         for batch in self.file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], use_threads=False):
             require_expansion(self.path, batch.nbytes, self.compressed)
             stop = bisect_left(numbers, first + batch.num_rows, place)
-            for number in numbers[place:stop]:
-                yield number, next(_rows_of(batch.slice(number - first, 1)))
+            if stop - place == batch.num_rows:
+                yield from enumerate(_rows_of(batch), start=first)
+            else:
+                for number in numbers[place:stop]:
+                    yield number, next(_rows_of(batch.slice(number - first, 1)))
             first, place = first + batch.num_rows, stop
 
 
