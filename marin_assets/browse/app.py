@@ -24,7 +24,9 @@ from starlette.staticfiles import StaticFiles
 
 from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
+from marin_assets.browse.pages.difference import difference
 from marin_assets.browse.pages.file import file
+from marin_assets.browse.pages.histograms.page import histogram
 from marin_assets.browse.pages.home import home
 from marin_assets.browse.pages.output import output
 from marin_assets.browse.pages.row import cell, page, row
@@ -56,6 +58,8 @@ PAGES: Mapping[str, PageFunction] = {
     "/tokens": tokens,
     "/sample": sample,
     "/search": search,
+    "/histogram": histogram,
+    "/difference": difference,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

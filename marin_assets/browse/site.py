@@ -23,13 +23,13 @@ class Asked:
     query: Query
     watch: RequestWatch
 
-    def place(self) -> Place:
-        """The place of the address. Raises BrowseError."""
-        return self.places.resolve(self.query.text("path"))
+    def place(self, name: str = "path") -> Place:
+        """The place of the address, by the name of its value. Raises BrowseError."""
+        return self.places.resolve(self.query.text(name))
 
-    def file(self) -> tuple[Place, StoredFile]:
+    def file(self, name: str = "path") -> tuple[Place, StoredFile]:
         """The file of the address. Raises BrowseError; NotThereError if it is none."""
-        place = self.place()
+        place = self.place(name)
         try:
             if place.text and place.path != place.prefix:
                 return place, stored_file(place.path)

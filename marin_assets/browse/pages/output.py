@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.browse.errors import NotThereError
@@ -10,11 +11,14 @@ from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.files import files_at, shown_files
 from marin_assets.browse.stored.state import OutputState, inputs_of, state_at
 from marin_assets.documents.formats import is_readable
+from marin_resources.storage.completion.markers import marks_of
 from marin_resources.storage.files import exists, folders_in, names_in
 from marin_resources.types.partition_key import key_of
 
 FILES = 200
 FOLDERS = 200
+VERSIONS = 10
+"""Other versions of the output, to which it can be compared."""
 NOTES = 20
 """Files that cannot be shown, which are named."""
 
@@ -65,6 +69,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "is_whole": state.place.text == place.text,
         "name": record.name or state.place.text,
         "inputs": inputs,
+        "versions": _versions(asked, state),
         "result": _scalars(record.result or {}),
         "finished_at": record.finished_at,
         "fn_name": record.fn_name,
@@ -77,6 +82,19 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "start": 0,
         "step": FILES,
     }
+
+
+def _versions(asked: Asked, state: OutputState) -> list[dict[str, str]]:
+    """The other complete versions of an output, the latest first."""
+    if not state.record.name:
+        return []
+    versions = []
+    for mark in marks_of(state.place.prefix, state.record.name):
+        text = asked.places.text_of(f"{state.place.prefix}/{mark.name}-{mark.version}")
+        if text is not None and text != state.place.text:
+            finished = datetime.fromtimestamp(mark.finished_s, UTC).strftime("%Y-%m-%d %H:%M")
+            versions.append({"version": mark.version, "text": text, "finished": finished})
+    return versions[:VERSIONS]
 
 
 def _scalars(result: Any) -> list[tuple[str, str]]:

@@ -29,9 +29,9 @@ class FileOfRows:
     """The number of its rows, if that is known without reading them."""
 
 
-def file_of_rows(asked: Asked) -> FileOfRows:
+def file_of_rows(asked: Asked, name: str = "path") -> FileOfRows:
     """The file of the address. Raises NotThereError if it is not one of rows."""
-    place, file = asked.file()
+    place, file = asked.file(name)
     if not is_readable(file.name):
         raise NotThereError(
             f"{place.text!r:.300} is not a file of rows by its name. Open the output, and a file of it."

@@ -57,8 +57,7 @@ class Search:
     @property
     def next_address(self) -> str:
         """The address of the search from where it stopped."""
-        conditions = {name: value for name, value in vars(self.chosen).items() if value not in ("", None)}
-        return address("search", path=self.shown.place.text, **conditions, file=self.file, row=self.row)
+        return address("search", path=self.shown.place.text, **self.chosen.conditions, file=self.file, row=self.row)
 
     def hits(self) -> Iterator[Hit]:
         """The hits, HITS at most. A limit of the request ends them with a note."""

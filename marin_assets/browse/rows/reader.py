@@ -16,7 +16,7 @@ from marin_assets.documents.jsonl.json_line import LineParser
 from marin_assets.documents.jsonl.lines import TooLong, read_row_lines
 from marin_assets.documents.parquet.read import read_parquet_page
 
-__all__ = ["PAGE_CHARACTERS", "PARQUET", "Page", "Row", "count_rows", "find_row", "read_page"]
+__all__ = ["PAGE_CHARACTERS", "PARQUET", "Page", "Row", "characters_of", "count_rows", "find_row", "read_page"]
 
 PAGE_CHARACTERS = 32 * 1024**2
 """A page ends before its last row if its rows have more than that."""
@@ -57,11 +57,12 @@ def _parquet_rows(path: str, start: int, count: int) -> list[Row]:
         rows += more
         if len(more) < step:
             break
-        size += sum(map(_characters, more))
+        size += sum(map(characters_of, more))
         fitting = (PAGE_CHARACTERS - size) * len(rows) // max(size, 1)
         step = min(count - len(rows), max(fitting, 1))
     return rows
 
 
-def _characters(row: Row) -> int:
+def characters_of(row: Row) -> int:
+    """The characters of the texts of a row, without those of nested values."""
     return sum(len(value) for value in row.values() if isinstance(value, str | bytes)) if isinstance(row, dict) else 0

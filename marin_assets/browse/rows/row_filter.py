@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from marin_assets.browse.cells.tree import POINTER_CHARACTERS
 from marin_assets.browse.errors import NotThereError
 from marin_assets.browse.query import Query
 from marin_assets.browse.rows.lines import row_lines, spellings_of
+from marin_assets.browse.rows.measure import (
+    LENGTH,
+    VALUE,
+    category_of,
+    keys_of,
+    length_of,
+    number_of,
+    unpacked,
+    value_of,
+)
 from marin_assets.browse.rows.reader import PARQUET, Row
 from marin_assets.documents.document import BadRow
 from marin_assets.documents.formats import format_of
@@ -32,11 +43,27 @@ class RowFilter:
     """KEPT or REJECTED: the decision of an attribute."""
     at_least: float | None = None
     at_most: float | None = None
-    """Bounds of `value`."""
+    """Bounds of the measure `of`."""
+    equals: str = ""
+    """The text, or the truth, that the measure `of` is."""
+    of: str = ""
+    """The measured value, as a JSON pointer; empty: VALUE."""
+    by: str = ""
+    """LENGTH: its length is measured. Empty: its number."""
 
     @property
     def is_empty(self) -> bool:
-        return self == RowFilter()
+        return replace(self, of="", by="") == RowFilter()
+
+    @property
+    def has_measure(self) -> bool:
+        """Whether a condition on the measure is set."""
+        return self.at_least is not None or self.at_most is not None or bool(self.equals)
+
+    @property
+    def conditions(self) -> dict[str, object]:
+        """The conditions as values of an address."""
+        return {name: value for name, value in vars(self).items() if value not in ("", None)}
 
     def accepts(self, row: Row) -> bool:
         if isinstance(row, BadRow):
@@ -49,14 +76,20 @@ class RowFilter:
             return False
         if self.fate and row.get("keep") is not (self.fate == KEPT):
             return False
-        return self._has_value(row.get("value"))
+        return self._has_measure(row)
 
-    def _has_value(self, value: Any) -> bool:
+    def _has_measure(self, row: Mapping[str, Any]) -> bool:
+        if not self.has_measure:
+            return True
+        value = value_of(row, keys_of(self.of or VALUE))
+        if self.equals and category_of(value) != self.equals:
+            return False
         if self.at_least is None and self.at_most is None:
             return True
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        number = length_of(value) if self.by == LENGTH else number_of(value)
+        if number is None:
             return False
-        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+        return (self.at_least is None or number >= self.at_least) and (self.at_most is None or number <= self.at_most)
 
 
 def filter_of(query: Query) -> RowFilter:
@@ -64,7 +97,15 @@ def filter_of(query: Query) -> RowFilter:
     fate = query.text("fate")
     if fate not in ("", KEPT, REJECTED):
         raise NotThereError(f"fate is {fate!r:.60}, expected '{KEPT}' or '{REJECTED}'. Correct the address.")
+    of, by = query.text("of"), query.text("by")
+    if of and (not of.startswith("/") or len(of) > POINTER_CHARACTERS):
+        raise NotThereError(f"of is {of!r:.60}, expected a JSON pointer such as '{VALUE}'. Correct the address.")
+    if by not in ("", LENGTH):
+        raise NotThereError(f"by is {by!r:.60}, expected '{LENGTH}' or nothing. Correct the address.")
     return RowFilter(
+        of=of,
+        by=by,
+        equals=query.text("equals"),
         text=query.text("text"),
         reason=query.text("reason"),
         source=query.text("source"),
@@ -82,7 +123,7 @@ def accepted_rows(path: str, chosen: RowFilter, start: int) -> Iterator[tuple[in
     if format_of(path) == PARQUET:
         for number, row in read_rows(path):
             if number > start:
-                yield number - 1, row if chosen.accepts(row) else None
+                yield number - 1, row if chosen.accepts(unpacked(path, row)) else None
         return
     required = [spellings_of(text) for text in (chosen.text, chosen.source) if text]
     parser = LineParser()

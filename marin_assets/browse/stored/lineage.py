@@ -46,6 +46,10 @@ class Lineage:
         chosen = {*above, *below, *beside}
         return [self._states[text] for text in self._sorted(chosen) if text in self._states]
 
+    def readers_of(self, start: OutputState) -> list[OutputState]:
+        """The complete outputs that read an output."""
+        return [self._states[text] for text in list(self._states) if start.place.text in self.inputs(text)]
+
     def inputs(self, text: str) -> list[str]:
         """The addresses of the inputs of an output that are shown."""
         if text not in self._inputs:

@@ -76,8 +76,21 @@ def part_of(places: Places, place: Place, row: int) -> Part:
                 return Part(path=part.path, index=row - first, rows=total, ledger=_ledger(part.path))
             first += rows
     except ERRORS as error:
-        raise _unreadable(place.path, error) from error
-    raise _unreadable(place.path, ValueError("its shards have fewer rows than it"))
+        raise unreadable(place.path, error) from error
+    raise unreadable(place.path, ValueError("its shards have fewer rows than it"))
+
+
+def parts_of(places: Places, place: Place) -> list[Part]:
+    """The parts of a split, or the one of a shard, in order, each with its own rows. Raises BrowseError."""
+    ledger = _ledger(place.path)
+    try:
+        if ledger.get("layout") != "sharded":
+            return [Part(path=place.path, index=0, rows=_count(ledger["total_num_rows"]), ledger=ledger)]
+        rows = {str(name): _count(ledger["shard_rows"][name]) for name in ledger["finished_shards"]}
+    except ERRORS as error:
+        raise unreadable(place.path, error) from error
+    paths = {name: places.resolve(join(place.text, name)).path for name in rows}
+    return [Part(path=paths[name], index=0, rows=count, ledger={}) for name, count in rows.items()]
 
 
 def fields_of(part: Part) -> list[str]:
@@ -100,7 +113,7 @@ def read_tokens(places: Places, part: Part, field: str, *, start: int, count: in
                 raise ValueError(f"the row has {total} tokens and {mask_total} marks of the loss")
             learnt = [bool(value) for value in mask]
     except ERRORS as error:
-        raise _unreadable(part.path, error) from error
+        raise unreadable(part.path, error) from error
     return TokenRow(field=field, ids=ids, learnt=learnt, start=start, total=total)
 
 
@@ -119,9 +132,9 @@ def _ledger(path: str) -> Mapping[str, Any]:
     except FileNotFoundError:
         raise NotThereError(f"{path!r:.300} has no {LEDGER}: it is no token cache, or it is still written.") from None
     except (ValueError, RecursionError) as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     if not isinstance(ledger, dict):
-        raise _unreadable(path, ValueError("its ledger is no object"))
+        raise unreadable(path, ValueError("its ledger is no object"))
     return ledger
 
 
@@ -129,7 +142,7 @@ def _values(places: Places, part: Part, field: str, start: int, count: int) -> t
     """Values of the row from `start` on, and how many it has."""
     folder = join(part.path, field)
     for array in ("offsets", "data"):
-        _check_array(places, join(folder, array))
+        check_array(places, join(folder, array))
     offsets = open_array(join(folder, "offsets"))
     rows = _count(int(offsets[0].read().result()))
     if part.index >= rows:
@@ -144,7 +157,7 @@ def _values(places: Places, part: Part, field: str, start: int, count: int) -> t
     return [int(value) for value in data], end - begin
 
 
-def _check_array(places: Places, path: str) -> None:
+def check_array(places: Places, path: str) -> None:
     """Raise ValueError for an array whose chunks are too large to be read, NotShownError for one behind a link."""
     if is_local(path) and inside(places, stored_files(path))[1]:
         raise NotShownError(f"{path!r:.300} has a link that leads out of what is shown.")
@@ -165,7 +178,8 @@ def _count(value: Any) -> int:
     return value
 
 
-def _unreadable(path: str, error: BaseException) -> UnreadableError:
+def unreadable(path: str, error: BaseException) -> UnreadableError:
+    """The error of a cache for its page."""
     return UnreadableError(
         f"The token cache {path!r:.300} cannot be read ({type(error).__name__}: {str(error)[:300]}). Compute it again."
     )

@@ -1,7 +1,8 @@
 """Show the data of outputs in a browser: documents, attributes, samples and tokens, row by row, until Ctrl-C.
 
 The server is on this machine alone, and only reads. A step opens at its output, a path below the prefix at that file or
-folder; without either the first page lists the outputs. The address is printed. Exit code 1 if the step has no output.
+folder; with --difference either opens at its difference from another. Without a step the first page lists the outputs.
+The address is printed. Exit code 1 if the step has no output.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from marin_resources.storage.output.store import Store
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", nargs="?", metavar="STEP|PATH", help="a step, or a path below the prefix")
     parser.add_argument("--partition", metavar="KEY", help="this partition of the step")
+    parser.add_argument(
+        "--difference", metavar="STEP|PATH", help="open at the difference of the rows, from this output to the first"
+    )
     add_places(parser)
     add_port(parser, None, HOST)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
@@ -58,17 +62,27 @@ def run(options: argparse.Namespace) -> int:
 def first_address(options: argparse.Namespace, store: Store, places: Places) -> str:
     """The address of the step or the path that was given; that of the first page without either."""
     if options.target is None:
-        if options.partition is not None:
-            raise OptionError("marin browse: got --partition without a step, expected both. Name the step.")
+        for name in ("partition", "difference"):
+            if getattr(options, name) is not None:
+                raise OptionError(f"marin browse: got --{name} without a step, expected both. Name the step.")
         return "/"
-    place = _place_below(options.target, places) if options.partition is None else None
-    if place is None:
-        node = chosen_node("browse", options.target, options.partition, options.script)
-        path = store.locate(node.output)
-        if not exists(path):
-            raise FailedError(f"{node.output.label} has no output at {path}: no attempt has begun. Compute it first.")
-        place = places.resolve(path)
+    place = _place_of(options, options.target, options.partition, store, places)
+    if options.difference is not None:
+        before = _place_of(options, options.difference, options.partition, store, places)
+        return address("difference", path=place.text, before=before.text)
     return address("rows" if is_readable(place.name) else "output", path=place.text)
+
+
+def _place_of(options: argparse.Namespace, target: str, partition: str | None, store: Store, places: Places) -> Place:
+    """The place of a path, or of the output of a step. Raises FailedError if it has none."""
+    place = _place_below(target, places) if partition is None else None
+    if place is not None:
+        return place
+    node = chosen_node("browse", target, partition, options.script)
+    path = store.locate(node.output)
+    if not exists(path):
+        raise FailedError(f"{node.output.label} has no output at {path}: no attempt has begun. Compute it first.")
+    return places.resolve(path)
 
 
 def _place_below(target: str, places: Places) -> Place | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,24 @@ def read_parquet_page(path: str, start: int, count: int) -> list[dict[str, Any] 
         return list(islice(rows, count))
 
 
+def read_chosen_parquet(path: str, numbers: Sequence[int]) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """Yield (number from 0, row) of the rows with these numbers, which are in order, as far as they exist.
+
+    A row group without one of them is not read, and other rows are not converted. Raises DocumentError.
+    """
+    with _opened(path) as opened:
+        first, place = 0, 0
+        for group in range(opened.file.metadata.num_row_groups):
+            end = first + opened.file.metadata.row_group(group).num_rows
+            stop = bisect_left(numbers, end, place)
+            if place < stop:
+                chosen = [number - first for number in numbers[place:stop]]
+                for number, row in opened.chosen_rows(group, chosen):
+                    opened.number = first + number
+                    yield first + number, row
+            first, place = end, stop
+
+
 def count_parquet_rows(path: str) -> int:
     """The number of rows, from the end of the file. Raises DocumentError."""
     with _opened(path, block_bytes=0) as opened:
@@ -81,6 +100,19 @@ class _Opened:
             if skip < batch.num_rows:
                 yield from _rows_of(batch.slice(skip))
             skip = max(skip - batch.num_rows, 0)
+
+    def chosen_rows(self, group: int, numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """Yield (number in the row group, row) of the chosen ones, which are in order."""
+        first, place = 0, 0
+        for batch in self.file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], use_threads=False):
+            require_expansion(self.path, batch.nbytes, self.compressed)
+            stop = bisect_left(numbers, first + batch.num_rows, place)
+            if stop - place == batch.num_rows:
+                yield from enumerate(_rows_of(batch), start=first)
+            else:
+                for number in numbers[place:stop]:
+                    yield number, next(_rows_of(batch.slice(number - first, 1)))
+            first, place = first + batch.num_rows, stop
 
 
 @contextmanager

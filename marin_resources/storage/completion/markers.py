@@ -110,6 +110,16 @@ def list_marks(prefix: str) -> list[Mark]:
     return [mark for mark in parsed if mark is not None]
 
 
+def marks_of(prefix: str, name: str) -> list[Mark]:
+    """The markers of all versions of an output, the last one that was complete first."""
+    folder, _, last = name.rpartition("/")
+    place = join(prefix, FOLDER, folder) if folder else join(prefix, FOLDER)
+    parsed = (_parse(f"{folder}/{file}" if folder else file) for file in names_in(place, f"{last}-"))
+    return sorted(
+        (mark for mark in parsed if mark is not None and mark.name == name), key=lambda mark: -mark.finished_s
+    )
+
+
 def output_path_in(file: str) -> str:
     """The path below the prefix of the output whose marker this is, unless its step has an override."""
     return file.rsplit(".", NUMBERS + 1)[0]

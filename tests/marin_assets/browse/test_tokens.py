@@ -183,3 +183,45 @@ def test_a_link_to_arrays_outside_is_not_followed(prefix: Path, cache: Path) -> 
     (prefix / TRAIN / "00000/input_ids").symlink_to(cache / TRAIN / "00000/input_ids")
     with browsing(str(prefix)) as browser:
         assert browser.get("tokens", path=TRAIN, row=0).status == 403
+
+
+def test_the_tokens_of_rows_are_a_histogram_whose_bars_lead_to_a_row(browser: Browser, cache: Path) -> None:
+    names = ("00000", "00001")
+    for path, rows in (
+        (TRAIN, len(TEXTS)),
+        *((f"{TRAIN}/{name}", count) for name, count in zip(names, (4, 3), strict=True)),
+    ):
+        answer = browser.get("histogram", path=path)
+        assert f"All {rows} rows." in answer.text
+        bins = re.findall(
+            r'<th scope="row"><a href="(/tokens[^"]*)">([\d,]+)(?: to ([\d,]+))?</a></th><td>(\d+)', answer.html
+        )
+        assert sum(int(count) for *_, count in bins) == rows
+        for link, least, most, _ in bins:
+            page = browser.send("GET", unescape(link))
+            total = int(re.findall(r"([\d,]+) tokens\. Of the", page.text)[0].replace(",", ""))
+            low, high = (int(bound.replace(",", "")) for bound in (least, most or least))
+            assert low <= total <= high
+
+
+def test_many_rows_are_drawn_by_a_seed(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marin_assets.browse.stored.token_lengths.MOST_WHOLE", 3)
+    answer = browser.get("histogram", path=TRAIN, rows=5, seed=2)
+    assert "A sample: 5 of 7 rows, drawn with the seed 2" in answer.text
+    assert answer.body == browser.get("histogram", path=TRAIN, rows=5, seed=2).body
+
+
+def test_a_damaged_cache_has_a_sentence_in_place_of_a_histogram(browser: Browser, prefix: Path) -> None:
+    ledger = prefix / TRAIN / "00000/shard_ledger.json"
+    for path, change in (
+        (TRAIN, {"shard_rows": {"00000": 2**40, "00001": 3}}),
+        (f"{TRAIN}/00000", {"total_num_rows": 9999}),
+    ):
+        file = prefix / path / ledger.name
+        stored = file.read_text()
+        file.write_text(json.dumps({**json.loads(stored), **change}))
+        answer = browser.get("histogram", path=path)
+        assert (answer.status, "cannot be read" in answer.sentence) == (422, True)
+        file.write_text(stored)
+    (prefix / TRAIN / "00001/input_ids/offsets/zarr.json").write_text("{}")
+    assert browser.get("histogram", path=TRAIN).status == 422

@@ -44,6 +44,16 @@ def test_a_path_opens_at_its_page(made: Location, marin: Marin, opened: list[str
     assert ["rows" if "/rows?" in page else "output" for page in opened] == ["output", "output", "rows"]
 
 
+def test_two_outputs_open_at_their_difference(made: Location, marin: Marin, opened: list[str]) -> None:
+    path = made.path("toy/data")
+    write_bytes(join(path, "rows.jsonl"), b"{}\n")
+    below = path.removeprefix(f"{made.store.prefix}/")
+    assert marin("browse", "toy/data", "--difference", f"{below}/rows.jsonl")[0] == 0
+    [page] = opened
+    name = below.replace("/", "%2F")
+    assert page.partition("/difference?")[2] == f"path={name}&before={name}%2Frows.jsonl"
+
+
 def test_without_a_step_the_first_page_opens_unless_it_is_only_to_be_printed(
     made: Location, marin: Marin, opened: list[str]
 ) -> None:
@@ -64,6 +74,8 @@ def test_without_a_step_the_first_page_opens_unless_it_is_only_to_be_printed(
         (["/nowhere/at/all"], 1, "is outside of what is shown"),
         (["--port", "0"], 2, "expected a number from 1 to 65535"),
         (["--partition", "2026"], 2, "got --partition without a step"),
+        (["--difference", "toy/data"], 2, "got --difference without a step"),
+        (["toy/data", "--difference", "toy/dtaa"], 2, "Did you mean 'toy/data'"),
     ],
 )
 def test_a_mistake_is_one_sentence(
