@@ -174,16 +174,44 @@ def test_its_page_cannot_launch_at_the_ui_in_the_name_of_an_operator(deployment:
 
 def test_the_service_gets_no_cookie_and_no_token(deployment: Rehearsal, bob: Person) -> None:
     """A server in its place, which answers with the headers that it got."""
-    deployment.supervisor("stop", "browse")
-    try:
-        with echo(deployment.layout.ports["browse"]):
-            got = {name.lower() for name in bob.get("/", Authorization="Bearer x").json()}
-    finally:
-        deployment.supervisor("start", "browse")
-        deployment.await_all()
+
+    class Echo(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(dict(self.headers)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with instead_of_it(deployment, Echo):
+        got = {name.lower() for name in bob.get("/", Authorization="Bearer x").json()}
     assert "host" in got
     assert not got & {"cookie", "authorization", "x-marin-user"}
     assert not [name for name in got if "oidc" in name]
+
+
+def test_a_page_arrives_while_it_is_written(deployment: Rehearsal, bob: Person) -> None:
+    """A server in its place, whose second piece waits until the first has arrived."""
+    arrived = threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"first")
+            self.wfile.write(b"second" if arrived.wait(30) else b"late")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with instead_of_it(deployment, Slow):
+        answer = send(deployment.layout.browse_url, "GET", "/search", bob.cookies(), stream=True)
+        assert answer.raw.read(5) == b"first"
+        arrived.set()
+        assert answer.raw.read() == b"second"
 
 
 def test_addresses_reach_it_as_they_are(deployment: Rehearsal, bob: Person, output: str) -> None:
@@ -250,6 +278,12 @@ def test_a_reader_logs_in_and_looks_at_rows(deployment: Rehearsal, output: str, 
     tab.keyboard.press("j")
     tab.keyboard.press("Enter")
     tab.get_by_text("page/100#0").first.wait_for()
+    tab.goto(f"{deployment.layout.browse_url}/")
+    tab.fill("input[name=name]", "a=1")
+    tab.get_by_role("button", name="Filter").click()
+    tab.get_by_text("a=1,b 2", exact=False).first.click()
+    tab.get_by_role("link", name="part-0.jsonl.zst").click()
+    tab.keyboard.press("Enter")
     assert tab.get_by_role("link", name="The way of this document").is_visible()
     picture(tab, "browse-behind-the-login")
 
@@ -300,30 +334,22 @@ def picture(tab, name: str) -> None:
         tab.screenshot(path=f"{folder}/{name}.png")
 
 
-def send(url: str, method: str, path: str, cookies: str) -> requests.Response:
+def send(url: str, method: str, path: str, cookies: str, *, stream: bool = False) -> requests.Response:
     """A request with these cookies alone, to the host name of `url`."""
     there = f"http://127.0.0.1:{urlsplit(url).port}{path}"
     headers = {"Host": urlsplit(url).netloc, "Cookie": cookies, **JSON}
-    return requests.request(method, there, headers=headers, allow_redirects=False, timeout=60)
+    return requests.request(method, there, headers=headers, allow_redirects=False, timeout=60, stream=stream)
 
 
 @contextmanager
-def echo(port: int) -> Iterator[None]:
-    class Echo(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(dict(self.headers)).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        allow_reuse_address = True
-
-    with Server(("127.0.0.1", port), Echo) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield
-        server.shutdown()
+def instead_of_it(deployment: Rehearsal, answers: type[BaseHTTPRequestHandler]) -> Iterator[None]:
+    """A server at the port of the data browser, which is stopped meanwhile."""
+    deployment.supervisor("stop", "browse")
+    try:
+        with ThreadingHTTPServer(("127.0.0.1", deployment.layout.ports["browse"]), answers) as server:
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            yield
+            server.shutdown()
+    finally:
+        deployment.supervisor("start", "browse")
+        deployment.await_all()

@@ -50,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     require_reachable(store.prefix)
     prefixes = [*shown_prefixes(store), *options.also]
     target = first_address(options, store, Places(prefixes))
+    if not options.host:  # for a socket, all addresses
+        raise OptionError("marin browse: --host is empty, expected an address. Use 127.0.0.1, or 0.0.0.0.")
     require_free(options.host, options.port or 0, "browse")
     with listen(options.port or 0, options.host) as listening:
         page = f"http://{options.host}:{listening.getsockname()[1]}{target}"

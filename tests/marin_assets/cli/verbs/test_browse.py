@@ -80,6 +80,7 @@ def test_a_deployment_says_what_is_shown_and_by_which_name(
         (["toy"], 2, "marin browse takes one step"),
         (["toy/database"], 1, "toy/database has no output at"),
         (["/nowhere/at/all"], 1, "is outside of what is shown"),
+        (["--host", ""], 2, "--host is empty, expected an address"),
         (["--host", "nowhere.invalid"], 2, "there is no address 'nowhere.invalid' here"),
         (["--port", "0"], 2, "expected a number from 1 to 65535"),
         (["--partition", "2026"], 2, "got --partition without a step"),
