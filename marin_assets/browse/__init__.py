@@ -1,4 +1,4 @@
-"""The data browser: pages of the rows of outputs, served on this machine. Started by `marin browse`.
+"""The data browser: pages of the rows of outputs, served on this machine or in a deployment. Started by `marin browse`.
 
 app       the server: routes, and the road of one request
 web/      hosts, methods and headers; pages that are sent while they are written
@@ -8,8 +8,9 @@ rows/     pages of rows, by whatever format; filters, samples, search
 stored/   states and files of outputs, their lineage, their tokens
 cells/    values as short texts
 pages/    one page a file: the facts that its template shows
+links     to Dagster's page of an asset, and from it
 render    templates/ and static/, as responses
 
-It reads and never writes. May import marin_assets.documents, marin_assets.stages and marin_resources. Dagster is not
+It reads and never writes. May import marin_assets.catalog, documents and stages, and marin_resources. Dagster is not
 loaded. A value of a file is a text of a stranger: it reaches a page through Jinja's escapes alone.
 """

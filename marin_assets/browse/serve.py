@@ -1,4 +1,4 @@
-"""Serve the data browser on this machine, and open a browser window at an address of it."""
+"""Serve the data browser, by default on this machine alone, and open a browser window at an address of it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ LONGEST_REQUEST_BYTES = 32 * 1024
 ENDING_S = 3
 
 
-def listen(port: int) -> socket.socket:
-    """A socket that listens on this machine alone; port 0: a free one. Raises OSError if it is taken."""
+def listen(port: int, host: str = HOST) -> socket.socket:
+    """A socket that listens at an address, by default for this machine alone; port 0: a free one.
+
+    Raises OSError if it is taken.
+    """
     listening = socket.socket()
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
+        listening.bind((host, port))
         listening.listen()
     except OSError:
         listening.close()

@@ -35,9 +35,12 @@ stays with the old key.
 
 def key_of(node: Node) -> tuple[str, ...]:
     """The segments of the asset's key: the step's own, or its name's with the kind of output behind the subject."""
-    if node.step.key:
-        return tuple(node.step.key)
-    first, *rest = node.name.split("/")
+    return tuple(node.step.key) if node.step.key else key_of_name(node.name)
+
+
+def key_of_name(name: str) -> tuple[str, ...]:
+    """The key of a step of this name without one of its own."""
+    first, *rest = name.split("/")
     if first not in OUTPUT_KINDS or not rest:
         return (first, *rest)
     return (rest[0], first, *rest[1:])

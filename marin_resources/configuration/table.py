@@ -52,6 +52,7 @@ class Setting:
 
 PREFIX = "marin_resources.configuration.settings:default_prefix"
 REGIONS = "marin_resources.storage.transfer.regions:declared_regions"
+BROWSER = "marin_resources.configuration.data_browser"
 CLUSTER = "marin_resources.ray_tpu.cluster.settings_from_env:check_environment"
 
 SETTINGS = (
@@ -139,6 +140,20 @@ SETTINGS = (
         secret=True,
     ),
     Setting(name="MARIN_UI_URL", meaning="the address of Dagster's UI", kind=Kind.URL, default="no links in messages"),
+    Setting(
+        name="MARIN_BROWSE_URL",
+        meaning="the address of the data browser, a host name of its own",
+        kind=Kind.URL,
+        default="no links from Dagster's pages",
+        check=f"{BROWSER}:browser_address",
+    ),
+    Setting(
+        name="MARIN_BROWSE_PREFIXES",
+        meaning="the prefixes that the data browser shows beside that of outputs",
+        kind=Kind.NAMES,
+        default="none",
+        check=f"{BROWSER}:further_prefixes",
+    ),
     Setting(
         name="MARIN_LOG_FORMAT",
         meaning="what a run prints: lines, or objects",

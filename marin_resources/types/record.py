@@ -108,6 +108,8 @@ class Record(JsonObject):
     origins = parts_by_name(RecordedOrigin)
     """By the name of the step that downloaded it."""
     dependencies = texts()
+    asset_key = texts()
+    """The asset's key in Dagster, if the step has one of its own; else the name gives it."""
     attempt = integer()
     duration_s = number()
     result = mapping()

@@ -23,7 +23,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from container_apache import ContainerApache, container_apache, container_ports
+from container_apache import SECRETS, ContainerApache, container_apache, container_ports
 from postgres_server import USER, postgres
 from running import ROOT
 from unit_commands import unit_command, without_address
@@ -38,15 +38,18 @@ OF_MARIN = {
     "daemon": "daemon",
     "webserver": "webserver",
     "readonly": "readonly",
+    "browse": "browse",
     "metrics": "metrics",
 }
 """Service -> the unit of deploy/vm/systemd that has its command."""
 REACHES = {
     ("proxy", "webserver"),
     ("proxy", "readonly"),
-    *((service, "postgres") for service in OF_MARIN),
+    ("proxy", "browse"),
+    *((service, "postgres") for service in OF_MARIN if service != "browse"),
 }
-"""Who has a network with whom, services of Marin among themselves left out: they are of one user."""
+"""Who has a network with whom. Services of Marin among themselves are left out, as they are of one user; but the data
+browser, which shows texts of strangers, has none with any of them."""
 
 
 def interpolated(text: str, variables: Mapping[str, str]) -> str:
@@ -126,7 +129,7 @@ def test_who_reaches_whom() -> None:
         return a != b and bool(networks(a) & networks(b))
 
     both_ways = REACHES | {(b, a) for a, b in REACHES}
-    others = {"processes", "proxy", "postgres"}
+    others = {"processes", "proxy", "postgres", "browse"}
     found = {(a, b) for a in SERVICES for b in SERVICES if shared(a, b) and {a, b} & others}
     assert found == both_ways
     internal = {name for name, network in COMPOSE["networks"].items() if network.get("internal")}
@@ -168,6 +171,7 @@ def test_no_file_holds_a_secret_and_each_secret_reaches_who_needs_it() -> None:
         "processes": set(),
         "code": {"pgpass", "ray_token"},
         **{name: {"pgpass"} for name in ("daemon", "webserver", "readonly", "metrics")},
+        "browse": set(),
         "postgres": {"postgres_password"},
         "proxy": {"proxy.conf", "tls.crt", "tls.key"},
     }
@@ -250,12 +254,13 @@ def test_without_a_common_namespace_a_run_that_lives_would_look_dead() -> None:
 def apache(tmp_path: Path) -> Iterator[ContainerApache]:
     """The container's Apache; the webservers are away."""
     apache = container_ports(tmp_path)
-    webserver, read_only = free_ports(2)
+    webserver, read_only, browser = free_ports(3)
     names = {
         **SERVICES["proxy"]["environment"],
         "MARIN_SESSIONS": str(tmp_path / "run"),
         "MARIN_WEBSERVER": f"127.0.0.1:{webserver}",
         "MARIN_READ_ONLY": f"127.0.0.1:{read_only}",
+        "MARIN_BROWSER": f"127.0.0.1:{browser}",
         "MARIN_PROVIDER": f"http://127.0.0.1:{webserver}",
     }
     with container_apache(apache, SERVICES["proxy"]["command"], names):
@@ -280,12 +285,12 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def status(url: str) -> tuple[int, Any]:
+def status(url: str, host: str = "") -> tuple[int, Any]:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Stay())
     try:
-        answer = opener.open(url, timeout=10)
+        answer = opener.open(urllib.request.Request(url, headers={"Host": host} if host else {}), timeout=10)
     except urllib.error.HTTPError as refused:
         return refused.code, refused.headers
     return answer.status, answer.headers
@@ -299,6 +304,49 @@ def test_the_proxy_starts_with_its_configuration_and_refuses_who_has_no_login(ap
     assert headers["Strict-Transport-Security"] == "max-age=31536000"
     moved, headers = status(f"http://127.0.0.1:{apache.plain}/runs")
     assert (moved, headers["Location"]) == (301, f"{example()['MARIN_UI_URL']}/runs")
+
+
+def test_the_data_browser_has_a_name_of_its_own_at_the_proxy(apache: ContainerApache) -> None:
+    name = example()["MARIN_BROWSE_URL"].removeprefix("https://")
+    assert status(f"{apache.url}/health", name)[0] == 503  # it is away
+    assert status(f"{apache.url}/", name)[0] in (401, 500)  # and so is the provider
+    _, headers = status(f"{apache.url}/rows", name)
+    assert headers["Strict-Transport-Security"] == "max-age=31536000"
+    moved, headers = status(f"http://127.0.0.1:{apache.plain}/rows", name)
+    assert (moved, headers["Location"]) == (301, f"https://{name}/rows")
+
+
+LOGIN = "    Include /etc/marin/login.conf\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"secrets_text": SECRETS.partition("Define")[0]}, "The data browser needs a passphrase"),
+        ({"edit": lambda text: text.replace(LOGIN, "", 1)}, "Include login.conf, of the same folder, before this file"),
+        ({"edit": lambda text: "".join(text.rsplit(LOGIN, 1))}, "Include login.conf, of the same folder, before this"),
+    ],
+    ids=["passphrase", "of the first host", "of the second host"],
+)
+def test_the_proxy_does_not_start_without_a_part_of_the_login(
+    tmp_path: Path, changed: dict[str, Any], sentence: str
+) -> None:
+    names = {**SERVICES["proxy"]["environment"], "MARIN_SESSIONS": str(tmp_path)}
+    with (
+        pytest.raises(AssertionError, match=sentence),
+        container_apache(container_ports(tmp_path), SERVICES["proxy"]["command"], names, **changed),
+    ):
+        pass
+
+
+def test_the_data_browser_alone_of_marins_services_holds_no_state_and_no_secret() -> None:
+    held = {
+        name: [*service.get("volumes", []), *service["configs"], *secrets_of(service)]
+        for name, service in SERVICES.items()
+        if name in OF_MARIN
+    }
+    assert [name for name, things in held.items() if not things] == ["browse"]
+    assert not [name for name in SERVICES["browse"]["environment"] if "POSTGRES" in name or "CLUSTER" in name]
 
 
 def test_hadolint_finds_nothing() -> None:

@@ -177,7 +177,9 @@ def test_the_image_of_the_login_takes_its_configuration(base: str, tmp_path: Pat
     assert "libapache2-mod-auth-openidc " in (tmp_path / "marin-proxy.packages.txt").read_text()
     secrets = tmp_path / "secrets"
     secrets.mkdir()
-    (secrets / "proxy.conf").write_text("OIDCClientSecret s\nOIDCCryptoPassphrase p\n")
+    (secrets / "proxy.conf").write_text(
+        "OIDCClientSecret s\nOIDCCryptoPassphrase p\nDefine MARIN_BROWSE_PASSPHRASE p\n"
+    )
     make_certificate(secrets / "tls.crt", secrets / "tls.key")
     for secret in secrets.iterdir():
         os.chown(secret, 10002, 10002)
@@ -185,6 +187,7 @@ def test_the_image_of_the_login_takes_its_configuration(base: str, tmp_path: Pat
     names = {"MARIN_URL": "https://marin.example.org", "MARIN_PROVIDER": "https://accounts.example.org"}
     names |= {"MARIN_CLIENT_ID": "marin", "MARIN_READERS": "readers", "MARIN_OPERATORS": "operators"}
     names |= {"MARIN_WEBSERVER": "webserver:3000", "MARIN_READ_ONLY": "readonly:3001"}
+    names |= {"MARIN_BROWSE_URL": "https://browse.example.org", "MARIN_BROWSER": "browse:3002"}
     names |= {"MARIN_SESSIONS_SERVER": "sessions:11211"}
     run = tmp_path / "run"
     run.mkdir()

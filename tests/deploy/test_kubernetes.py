@@ -126,6 +126,7 @@ def test_accounts_have_the_rights_of_their_pods_alone(run: dict[str, Any]) -> No
         "code": "marin-code",
         "run": "marin-code",
         "marin-readonly": "marin-reader",
+        "marin-browse": "marin-reader",
         "marin-metrics": "marin-reader",
         "marin-proxy": "marin-alone",
         "marin-postgres": "marin-alone",
@@ -170,6 +171,7 @@ REACHES = {
     *((source, "proxy", port) for source in ("Prometheus", "a pod of another namespace") for port in (8080, 8443)),
     ("proxy", "webserver", 3000),
     ("proxy", "readonly", 3001),
+    ("proxy", "browse", 3002),
     ("proxy", "sessions", 6379),
     *((source, "code", 4000) for source in ("webserver", "readonly", "daemon")),
     *((source, "postgres", 5432) for source in ("webserver", "readonly", "metrics", "daemon", "code", "run")),
@@ -270,7 +272,10 @@ def test_a_service_leads_to_pods_and_one_of_them_alone_is_outside() -> None:
     assert VALUES["ingress"]["enabled"] is False
     named = dict(line.split("=") for line in (FOLDER / "proxy.env").read_text().splitlines() if line[0] != "#")
     addresses = {f"{one['metadata']['name']}:{one['spec']['ports'][0]['port']}" for one in services}
-    assert {named["MARIN_WEBSERVER"], named["MARIN_READ_ONLY"], named["MARIN_SESSIONS_SERVER"]} <= addresses
+    behind = ("MARIN_WEBSERVER", "MARIN_READ_ONLY", "MARIN_BROWSER", "MARIN_SESSIONS_SERVER")
+    assert {named[name] for name in behind} <= addresses
+    settings = dict(line.split("=") for line in (FOLDER / "settings.env").read_text().splitlines() if line[0] != "#")
+    assert settings["MARIN_BROWSE_URL"] == named["MARIN_BROWSE_URL"] != named["MARIN_URL"] == settings["MARIN_UI_URL"]
 
 
 def test_both_proxies_have_their_sessions_in_one_server() -> None:
@@ -286,7 +291,12 @@ def test_both_proxies_have_their_sessions_in_one_server() -> None:
 
 @pytest.mark.parametrize(
     ("workload", "unit"),
-    [("marin-webserver", "webserver"), ("marin-readonly", "readonly"), ("marin-metrics", "metrics")],
+    [
+        ("marin-webserver", "webserver"),
+        ("marin-readonly", "readonly"),
+        ("marin-browse", "browse"),
+        ("marin-metrics", "metrics"),
+    ],
 )
 def test_a_pod_has_the_command_of_its_unit(workload: str, unit: str) -> None:
     assert without_address(container_of(workload)["command"]) == without_address(unit_command(unit))
@@ -328,10 +338,10 @@ def test_settings_are_ones_that_something_reads() -> None:
     launcher = DAGSTER_YAML["run_launcher"]["config"]
     of_runs = [f"DAGSTER_HOME={launcher['dagster_home']}", *launcher["env_vars"]]
     assert [f"{one['name']}={one['value']}" for one in CODE["env"]] == of_runs
-    conf = (ROOT / "deploy/proxy/marin.conf").read_text()
+    conf = "".join((ROOT / f"deploy/proxy/{name}.conf").read_text() for name in ("login", "marin", "browse"))
     proxy = [line.split("=")[0] for line in (FOLDER / "proxy.env").read_text().splitlines() if line[0] != "#"]
-    of_one_proxy = {"MARIN_SESSIONS"}  # a folder, which two proxies do not share
-    assert set(proxy) == set(re.findall(r"\$\{(MARIN_\w+)\}", conf)) - of_one_proxy
+    elsewhere = {"MARIN_SESSIONS", "MARIN_BROWSE_PASSPHRASE"}  # a folder, which two proxies do not share; a secret
+    assert set(proxy) == set(re.findall(r"\$\{(MARIN_\w+)\}", conf)) - elsewhere
 
 
 def test_git_has_no_file_of_a_deployment() -> None:

@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning"),
 ]
-SESSION = "mod_auth_openidc_session"
+SESSION, BROWSE_SESSION = "mod_auth_openidc_session", "marin_browse_session"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +64,14 @@ class TwoProxies:
     proxies: tuple[ContainerApache, ContainerApache]
     sessions: Sessions
 
-    def log_in(self) -> Person:
+    @property
+    def browse_url(self) -> str:
+        """The data browser's, at the first proxy."""
+        return f"https://browse.localhost:{self.proxies[0].tls}"
+
+    def log_in(self, url: str = "") -> Person:
         """At the first proxy, as a reader."""
-        person = Person(self.proxies[0].url, trusts=True)
+        person = Person(url or self.proxies[0].url, trusts=True)
         assert person.log_in("bob").text == "behind"
         return person
 
@@ -108,11 +113,14 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoProxies]:
         behind = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), _Behind))
         Thread(target=behind.serve_forever, args=(0.02,), daemon=True).start()
         stack.callback(behind.shutdown)
-        stack.enter_context(_provider(folder, provider_port, f"{first.url}/oidc/callback"))
+        pair = TwoProxies(proxies=(first, second), sessions=Sessions(port=sessions_port))
+        stack.enter_context(_provider(folder, provider_port, [first.url, pair.browse_url]))
         settings = (FOLDER / "proxy.env").read_text().splitlines()
         names = dict(line.split("=", 1) for line in settings if not line.startswith("#"))
         names |= {
             "MARIN_URL": first.url,
+            "MARIN_BROWSE_URL": pair.browse_url,
+            "MARIN_BROWSER": f"127.0.0.1:{behind.server_port}",
             "MARIN_PROVIDER": f"http://127.0.0.1:{provider_port}",
             "MARIN_WEBSERVER": f"127.0.0.1:{behind.server_port}",
             "MARIN_READ_ONLY": f"127.0.0.1:{behind.server_port}",
@@ -120,14 +128,15 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoProxies]:
         }
         for proxy in (first, second):
             stack.enter_context(container_apache(proxy, container_of("marin-proxy")["command"], names))
-        yield TwoProxies(proxies=(first, second), sessions=Sessions(port=sessions_port))
+        yield pair
 
 
 @contextmanager
-def _provider(folder: Path, port: int, redirect: str) -> Iterator[None]:
+def _provider(folder: Path, port: int, hosts: list[str]) -> Iterator[None]:
     place = install_provider(folder)
     (folder / "client_secret").write_text("s")
-    command = [str(node()), "provider.mjs", str(port), str(folder / "client_secret"), redirect]
+    command = [str(node()), "provider.mjs", str(port), str(folder / "client_secret")]
+    command += [f"{host}/oidc/callback" for host in hosts]
     process = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: listens(port), "the provider listens", timeout_s=60)
@@ -143,6 +152,28 @@ def test_a_login_at_one_proxy_holds_at_the_other_and_a_logout_at_one_ends_it_at_
         assert two.answers(person) == [200, 200]
         assert two.log_out(person).status_code == 302
         assert two.answers(person) == [401, 401]
+
+
+def test_sessions_of_the_data_browser_are_in_the_same_server_and_of_no_use_at_the_ui(two: TwoProxies) -> None:
+    """Even where somebody has written one passphrase for both."""
+    browser = {"Host": two.browse_url.removeprefix("https://")}
+    with two.sessions.up():
+        values = {
+            SESSION: two.log_in().cookie(SESSION),
+            BROWSE_SESSION: two.log_in(two.browse_url).cookie(BROWSE_SESSION),
+        }
+
+        def answers(value: str) -> list[int]:
+            """Of the UI and of the browser, to this session by whatever name."""
+            cookies = {"Cookie": f"{SESSION}={value}; {BROWSE_SESSION}={value}", "Accept": "application/json"}
+            url = f"{two.proxies[0].url}/"
+            given = [cookies, {**cookies, **browser}]
+            return [requests.get(url, headers=headers, verify=False, timeout=20).status_code for headers in given]
+
+        assert {name: answers(value) for name, value in values.items()} == {
+            SESSION: [200, 401],
+            BROWSE_SESSION: [401, 200],
+        }
 
 
 def test_nobody_gets_in_while_the_server_of_sessions_is_away(two: TwoProxies) -> None:

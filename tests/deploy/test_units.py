@@ -29,7 +29,7 @@ def command(unit: Path) -> list[str]:
 def test_the_target_starts_every_service_but_that_of_a_cluster() -> None:
     target = (VM / "systemd/marin.target").read_text()
     assert [unit.name for unit in SERVICES if unit.name not in target] == ["marin-slices@.service"]
-    assert len(SERVICES) == 6
+    assert len(SERVICES) == 7
 
 
 @pytest.mark.long

@@ -1,7 +1,9 @@
-"""What a restart of the code location leaves of a run: the units of deploy/vm on a systemd that is really booted."""
+"""The units of deploy/vm on a systemd that is really booted: what a restart of the code location leaves of a run, and
+what the data browser may do."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +53,27 @@ except BaseException as error:
 open(STATE + "said.new", "w").write(" ".join(said))
 os.rename(STATE + "said.new", STATE + "said")
 """
+ATTEMPTS = """#!/usr/bin/python3 -IS
+import json, os, socket, tempfile
+did = {}
+for folder in ("/var/lib/marin", "/var/cache/marin", "/tmp", "/opt/marin", "/dev/shm"):
+    try:
+        open(folder + "/written", "w").close()
+        did[folder] = "written"
+        if folder == "/dev/shm":
+            os.unlink(folder + "/written")
+    except OSError as error:
+        did[folder] = "refused"
+for name, family in (("file", socket.AF_UNIX), ("network", socket.AF_INET)):
+    try:
+        socket.socket(family).close()
+        did[name] = "opened"
+    except OSError:
+        did[name] = "refused"
+socket.socketpair()  # of asyncio
+did["variables"] = sorted(name for name in os.environ if name.startswith(("MARIN_", "RAY_")))
+print(json.dumps(did), flush=True)
+"""
 SETTINGS = """
 [Service]
 User=nobody
@@ -93,3 +116,34 @@ def test_a_run_keeps_its_temporary_files_when_its_code_server_is_restarted(
     assert (state / "said").read_text() == "data True True spooled"
     assert not os.path.exists((state / "run").read_text()), "the machine's own /tmp is not theirs"
     assert (state / "tmp").stat().st_mode & 0o077 == 0
+
+
+VARIABLES = ("MARIN_PREFIX", "MARIN_POSTGRES_URL", "RAY_AUTH_TOKEN_PATH")
+
+
+def test_the_data_browser_may_write_nowhere_and_ask_no_socket_of_a_file_as_its_peers_may(
+    machine: BootedSystemd,
+) -> None:
+    folder = machine.root / "opt/marin"
+    (folder / "marin.env").write_text("".join(f"{name}=x\n" for name in VARIABLES))
+    (folder / "attempts").write_text(ATTEMPTS)
+    (folder / "attempts").chmod(0o755)
+    did = {}
+    for name in ("browse", "metrics"):
+        own = machine.root / f"units/marin-{name}.service.d"
+        own.mkdir(exist_ok=True)
+        said = folder / f"{name}.said"
+        program = f"ExecStart=\nExecStart=/opt/marin/attempts\nStandardOutput=file:{said.relative_to(machine.root)}"
+        (own / "program.conf").write_text(f"[Service]\n{program.replace('file:', 'file:/')}\nRestart=no\n")
+        machine.systemctl("daemon-reload")
+        machine.systemctl("start", f"marin-{name}")
+        wait_until(lambda said=said: said.exists() and said.read_text().endswith("\n"), "it has tried all")
+        did[name] = json.loads(said.read_text())
+        assert (machine.root / "var/lib/marin/tmp/written").exists() == (name == "metrics")
+    assert did["metrics"]["variables"] == sorted(VARIABLES)
+    assert did["metrics"]["/var/lib/marin"] == did["metrics"]["/tmp"] == "written"
+    assert did["metrics"]["file"] == "opened"
+    assert did["browse"].pop("variables") == ["MARIN_PREFIX"]
+    assert did["browse"].pop("network") == "opened"
+    assert did["browse"].pop("/tmp") == "written", "in one of its own"
+    assert did["browse"] == dict.fromkeys(did["browse"], "refused")

@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ from running import ROOT, wait_until
 from marin_resources.ray_tpu.cluster.local.head import free_ports
 
 PROGRAM, OPENIDC = Path("/usr/sbin/apache2"), Path("/usr/lib/apache2/modules/mod_auth_openidc.so")
+
+SECRETS = "OIDCClientSecret s\nOIDCCryptoPassphrase p\nDefine MARIN_BROWSE_PASSPHRASE p\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +42,18 @@ def container_ports(folder: Path) -> ContainerApache:
 
 
 @contextmanager
-def container_apache(apache: ContainerApache, command: Sequence[str], names: Mapping[str, str]) -> Iterator[None]:
-    """Run a container's command with the variables `names`; the files of the image are those of the checkout."""
+def container_apache(
+    apache: ContainerApache,
+    command: Sequence[str],
+    names: Mapping[str, str],
+    *,
+    secrets_text: str = SECRETS,
+    edit: Callable[[str], str] = str,
+) -> Iterator[None]:
+    """Run a container's command with the variables `names`; the files of the image are those of the checkout.
+
+    `edit` changes the image's apache2.conf.
+    """
     if not PROGRAM.exists() or not OPENIDC.exists():
         pytest.skip("Apache with mod_auth_openidc is not installed: apt install libapache2-mod-auth-openidc")
     if not shutil.which("openssl"):
@@ -49,14 +61,17 @@ def container_apache(apache: ContainerApache, command: Sequence[str], names: Map
     folder = apache.folder
     secrets = folder / "secrets"
     secrets.mkdir()
-    (secrets / "proxy.conf").write_text("OIDCClientSecret s\nOIDCCryptoPassphrase p\n")
+    (secrets / "proxy.conf").write_text(secrets_text)
     make_certificate(secrets / "tls.crt", secrets / "tls.key")
     (folder / "run").mkdir()
-    text = (ROOT / "deploy/compose/proxy/apache2.conf").read_text()
+    text = edit((ROOT / "deploy/compose/proxy/apache2.conf").read_text())
     places = {
         "/run/secrets": str(secrets),
         "/run/apache2": str(folder / "run"),
-        "/etc/marin/marin.conf": str(ROOT / "deploy/proxy/marin.conf"),
+        **{
+            f"/etc/marin/{name}": str(ROOT / "deploy/proxy" / name)
+            for name in ("login.conf", "marin.conf", "browse.conf")
+        },
         "8080": str(apache.plain),
         "8443": str(apache.tls),
         "/etc/marin/log.sed": str(ROOT / "deploy/proxy/log.sed"),

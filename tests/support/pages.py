@@ -36,6 +36,8 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 FILE_LINE = re.compile(r"# (?P<path>[\w./-]+\.py)\n")
+END_JOBS = "trap 'kill $(jobs -p) 2> /dev/null || true' ERR"
+"""A block that fails ends the servers that it has started: its output is read until the last of them has closed it."""
 PACKAGES = ("marin_assets", "marin_resources", "marin_sensors", "infra")
 FILES = ("pyproject.toml", "uv.lock", "workspace.yaml", ".activate")
 
@@ -86,7 +88,7 @@ class Checkout:
         """What bash says to a command, after `source .activate`."""
         inherited = {k: v for k, v in os.environ.items() if k not in ("MARIN_PREFIX", "DAGSTER_HOME", "PYTHONWARNINGS")}
         return subprocess.run(
-            ["bash", "-c", f"source .activate\nset -eo pipefail\n{command}"],
+            ["bash", "-c", f"source .activate\nset -eo pipefail\n{END_JOBS}\n{command}"],
             cwd=self.folder,
             env={**inherited, "PYTHONPATH": str(self.folder), "MARIN_STATE_DIR": str(self.folder / ".state")},
             stdout=subprocess.PIPE,

@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import requests
 from dagster_dev import BACKFILL, LAUNCH
+from requests.adapters import HTTPAdapter
 
 CONSENT = {"prompt": "consent"}
 TERMINATE = """mutation($id: String!) { terminateRun(runId: $id) {
@@ -28,6 +29,8 @@ class Person:
         self.url, self._session = url, requests.Session()
         self._session.trust_env = False  # never through HTTP_PROXY
         self._session.verify = not trusts
+        if (urlsplit(url).hostname or "").endswith(".localhost"):
+            self._session.mount(url, _Loopback())
 
     def log_in(self, name: str) -> requests.Response:
         """Follow the login's forms, as a browser does. Return the page that was asked for."""
@@ -76,6 +79,18 @@ class Person:
 
     def cookies(self) -> str:
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in self._session.cookies)
+
+
+class _Loopback(HTTPAdapter):
+    """Connects to 127.0.0.1 for a name below `localhost`, as browsers do, which ask no server for such a name."""
+
+    def send(self, request: requests.PreparedRequest, *arguments: Any, **options: Any) -> requests.Response:
+        sent, name = request.copy(), urlsplit(request.url).netloc
+        sent.url = request.url.replace(name, f"127.0.0.1:{urlsplit(request.url).port}", 1)
+        sent.headers["Host"] = name
+        answer = super().send(sent, *arguments, **options)
+        answer.url, answer.request = request.url, request
+        return answer
 
 
 def launch_of(job: str, tags: Mapping[str, str], location: str = "marin") -> dict[str, Any]:

@@ -34,6 +34,13 @@ class Rehearsal:
             person.log_in(name)
         return person
 
+    def looker(self, name: str | None = None) -> Person:
+        """Before the data browser's name at the proxy; logged in there if named."""
+        person = Person(self.layout.browse_url)
+        if name is not None:
+            person.log_in(name)
+        return person
+
     def beside_the_proxy(self, webserver: str = "webserver") -> Person:
         """Who reaches a webserver itself."""
         return Person(f"http://127.0.0.1:{self.layout.ports[webserver]}")

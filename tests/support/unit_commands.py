@@ -9,7 +9,7 @@ from pathlib import Path
 
 from running import ROOT
 
-ADDRESS = ("-h", "--host", "-p", "--socket", "-w")
+ADDRESS = ("-h", "--host", "-p", "--port", "--socket", "-w")
 """Options that say where something listens, or where another thing does."""
 
 

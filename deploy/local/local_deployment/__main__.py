@@ -11,7 +11,7 @@ from local_deployment.layout import CHECKOUT, EXPERIMENTS, DeploymentError
 from local_deployment.lifecycle import down, up
 
 LOGINS = """\
-The deployment is up at {url}
+The deployment is up at {url}, and its data are shown at {browse}
   log in     as ada, who operates, as bob, who reads, or as anyone else, who may do nothing; any password is right
   look       .venv/bin/supervisorctl -c {supervisor} status
   its logs   {logs}
@@ -42,7 +42,9 @@ def _bring_up(home: Path, port: int, experiments: Path) -> str:
     if not experiments.is_dir():
         raise DeploymentError(f"--experiments is {str(experiments)!r}, which is no folder.")
     layout = up(home, port, experiments)
-    return LOGINS.format(url=layout.url, supervisor=layout.supervisor, logs=layout.home / "logs")
+    return LOGINS.format(
+        url=layout.url, browse=layout.browse_url, supervisor=layout.supervisor, logs=layout.home / "logs"
+    )
 
 
 def _remove(home: Path) -> str:

@@ -21,6 +21,7 @@ PORTS = (
     "provider",
     "webserver",
     "read_only",
+    "browse",
     "metrics",
     "postgres",
     "objects",
@@ -28,7 +29,8 @@ PORTS = (
     "ray_dashboard",
     "ray_client",
 )
-SECRETS = ("postgres", "oidc_client", "oidc_cookies", "ray_token")
+SECRETS = ("postgres", "oidc_client", "oidc_cookies", "browse_cookies", "ray_token")
+BROWSE_HOST = "browse.localhost"
 BUCKET = DATABASE = "marin"
 MARKER = ".marin-deployment"
 """A file in the folder of a deployment, from its first moment on: a folder without it is not removed."""
@@ -52,6 +54,11 @@ class Layout:
     def url(self) -> str:
         """The address of the proxy."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def browse_url(self) -> str:
+        """The address of the data browser: the proxy's port, by another name. Browsers resolve it to loopback."""
+        return f"http://{BROWSE_HOST}:{self.port}"
 
     @property
     def provider_url(self) -> str:
@@ -98,6 +105,7 @@ class Layout:
             "MARIN_POSTGRES_URL": f"postgresql://{postgres}/{DATABASE}",
             "MARIN_CLUSTER": f"http://127.0.0.1:{self.ports['ray_dashboard']}",
             "MARIN_UI_URL": self.url,
+            "MARIN_BROWSE_URL": self.browse_url,
             "MARIN_LOG_FORMAT": "json",
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(self.secret_path("ray_token")),
@@ -121,7 +129,11 @@ def find_layout(home: Path) -> Layout | None:
     path = home / "layout.json"
     try:
         fields = json.loads(path.read_text())
-        return Layout(**{**fields, "home": home, "experiments": Path(fields["experiments"])})
+        layout = Layout(**{**fields, "home": home, "experiments": Path(fields["experiments"])})
+        missing = [name for name in PORTS if name not in layout.ports]
+        if missing:
+            raise KeyError(f"no port of {', '.join(missing)}, as an earlier version made it")
+        return layout
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

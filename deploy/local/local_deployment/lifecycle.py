@@ -121,6 +121,7 @@ def silent(layout: Layout) -> list[str]:
         "code, webserver": lambda: _locations(layout, "webserver") == ["marin"],
         "read_only": lambda: _locations(layout, "read_only") == ["marin"],
         "metrics": lambda: _status(f"http://127.0.0.1:{layout.ports['metrics']}/metrics") == 200,
+        "browse": lambda: _status(f"http://127.0.0.1:{layout.ports['browse']}/health") == 200,
         "provider": lambda: _status(f"{layout.provider_url}/.well-known/openid-configuration") == 200,
         "proxy": lambda: _status(f"{layout.url}/health") == 200,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from local_deployment.layout import CHECKOUT, Layout
+from local_deployment.layout import BROWSE_HOST, CHECKOUT, Layout
 
 MODULES = (
     "mpm_event",
@@ -31,12 +31,14 @@ def apache_conf(layout: Layout) -> str:
     modules = "\n".join(f"LoadModule {name}_module {FOLDER}/mod_{name}.so" for name in MODULES)
     defined = {
         "MARIN_URL": layout.url,
+        "MARIN_BROWSE_URL": layout.browse_url,
         "MARIN_PROVIDER": layout.provider_url,
         "MARIN_CLIENT_ID": CLIENT_ID,
         "MARIN_READERS": READERS,
         "MARIN_OPERATORS": OPERATORS,
         "MARIN_WEBSERVER": f"127.0.0.1:{layout.ports['webserver']}",
         "MARIN_READ_ONLY": f"127.0.0.1:{layout.ports['read_only']}",
+        "MARIN_BROWSER": f"127.0.0.1:{layout.ports['browse']}",
         "MARIN_SESSIONS": str(layout.sessions_folder),
     }
     defines = "\n".join(f"Define {name} {value}" for name, value in defined.items())
@@ -52,8 +54,16 @@ PidFile {layout.home}/run/apache.pid
 ErrorLog {layout.home}/logs/proxy-errors.log
 Listen 127.0.0.1:{layout.port}
 Include {layout.secret_path("apache.conf")}
+{_virtual_host(layout, "127.0.0.1", "marin.conf")}
+{_virtual_host(layout, BROWSE_HOST, "browse.conf")}"""
+
+
+def _virtual_host(layout: Layout, name: str, conf: str) -> str:
+    return f"""\
 <VirtualHost 127.0.0.1:{layout.port}>
-    Include {CHECKOUT}/deploy/proxy/marin.conf
+    ServerName {name}
+    Include {CHECKOUT}/deploy/proxy/login.conf
+    Include {CHECKOUT}/deploy/proxy/{conf}
     CustomLog "|$exec sed -u -E -f {CHECKOUT}/deploy/proxy/log.sed >> {layout.home}/logs/proxy-access.log" marin
 </VirtualHost>
 """
@@ -67,4 +77,8 @@ def make_sessions_folder(layout: Layout) -> None:
 
 
 def apache_secrets(layout: Layout) -> str:
-    return f"OIDCClientSecret {layout.secret('oidc_client')}\nOIDCCryptoPassphrase {layout.secret('oidc_cookies')}\n"
+    return f"""\
+OIDCClientSecret {layout.secret("oidc_client")}
+OIDCCryptoPassphrase {layout.secret("oidc_cookies")}
+Define MARIN_BROWSE_PASSPHRASE {layout.secret("browse_cookies")}
+"""

@@ -70,12 +70,14 @@ def services_of(layout: Layout) -> list[Service]:
         Service("daemon", [str(BIN / "dagster-daemon"), "run", *workspace, *json_log]),
         Service("webserver", [*webserver, "-p", str(ports["webserver"])]),
         Service("read_only", [*webserver, "-p", str(ports["read_only"]), "--read-only"]),
+        Service("browse", [str(BIN / "marin"), "browse", "--no-browser", "--port", str(ports["browse"])]),
         Service("metrics", [str(BIN / "marin"), "metrics", "--port", str(ports["metrics"])]),
         Service(
             "provider",
             [
                 *[str(node()), "provider.mjs", str(ports["provider"])],
-                *[str(layout.secret_path("oidc_client")), f"{layout.url}/oidc/callback"],
+                str(layout.secret_path("oidc_client")),
+                *[f"{url}/oidc/callback" for url in (layout.url, layout.browse_url)],
             ],
         ),
         Service("proxy", [*alone, "proxy", *apache]),

@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from marin_assets.browse.links import link_of_output
 from marin_resources.dagster_fixes.output_pages import address_in_place, address_of
 from marin_resources.orchestrator.links import link_to
 from marin_resources.storage.files import exists, read_bytes, size_of
@@ -34,6 +35,12 @@ def report_of(observed: Observed) -> dict[str, Any]:
     """The page that the result names as its report."""
     name = observed.result.get("report")
     return {"report": link_to(join(observed.data_path, name))} if isinstance(name, str) else {}
+
+
+def data_of(observed: Observed) -> dict[str, Any]:
+    """The page of the output in the data browser, where the address of one is set, and the path is shown there."""
+    link = link_of_output(observed.path)
+    return {} if link is None else {"browse": dg.MetadataValue.url(link)}
 
 
 def links_of(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import dagster as dg
 
 from marin_assets.assets.metadata.curves import curves_of
-from marin_assets.assets.metadata.files import links_of, plots_of, report_of
+from marin_assets.assets.metadata.files import data_of, links_of, plots_of, report_of
 from marin_assets.assets.metadata.tables import MAX_ROWS, config_table, table, tables_of
 from marin_assets.plan.record_facts.origins import total_of_origins
 from marin_assets.step.origin import NONE, Origin, Origins
@@ -33,7 +33,20 @@ UNKNOWN = "unknown"
 LEDGER = ("goodput", "tries", "slices_waited_s", "startup_s", "kept_s", "lost_s", "device_hours")
 TAKEN = frozenset(
     {
-        *("path", "report", "reused", "files", "bytes", "duration_s", "log", "config", "results", "made_by", "made_in"),
+        *(
+            "path",
+            "browse",
+            "report",
+            "reused",
+            "files",
+            "bytes",
+            "duration_s",
+            "log",
+            "config",
+            "results",
+            "made_by",
+            "made_in",
+        ),
         *("drift", "drift_count", "drift_unknown", "transferred_bytes", "transferred_dollars", "transfers"),
         *("damaged", "transfers_unknown", "cluster", "site", "adopted", "adopted_inputs"),
         *LEDGER,
@@ -65,6 +78,7 @@ def materialization_metadata(
         **{name: value for name, value in log.items() if name == "damaged"},
         **(unverified if observed.match is Match.UNVERIFIED else {}),
         **(drifts if without_plumbing(drift) else {}),
+        **data_of(observed),
         **report_of(observed),
         **links_of(result),
         **_renamed(tables_of(result)),

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.browse.errors import NotThereError
+from marin_assets.browse.links import StateLinks, links_of_state
+from marin_assets.browse.pages.file import PART_BYTES
 from marin_assets.browse.places import Place
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.files import files_at, shown_files
@@ -61,12 +63,14 @@ def _output(asked: Asked, place: Place, state: OutputState, start: int) -> Shown
 
 
 def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
-    record = state.record
+    record, is_whole = state.record, state.place.text == place.text
     inputs = [(path, asked.places.text_of(path)) for path in inputs_of(state)]
     return {
         "place": place,
         "state": state,
-        "is_whole": state.place.text == place.text,
+        "is_whole": is_whole,
+        "links": links_of_state(asked.places, state) if is_whole else StateLinks(),
+        "log_part": PART_BYTES,
         "name": record.name or state.place.text,
         "inputs": inputs,
         "versions": _versions(asked, state),

@@ -14,6 +14,7 @@ from marin_assets.documents.caches.token_cache import LEDGER
 from marin_assets.documents.document import DocumentError
 from marin_assets.documents.formats import is_readable
 from marin_resources.storage.files import StoredFile, stored_and_unusable_files, stored_files
+from marin_resources.storage.output.record import NAME as RECORD
 from marin_resources.storage.paths import is_local, join
 
 REJECTED = ".marin/rejected"
@@ -98,7 +99,7 @@ def page_of(name: str) -> str:
         return "rows"
     if name.rpartition("/")[2] == LEDGER:
         return "tokens"
-    return "file" if name.lower().endswith(TEXTS) else ""
+    return "file" if name.lower().endswith((*TEXTS, RECORD)) else ""
 
 
 def _below(file: StoredFile, folder: str) -> StoredFile:

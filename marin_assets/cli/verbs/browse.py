@@ -1,8 +1,8 @@
 """Show the data of outputs in a browser: documents, attributes, samples and tokens, row by row, until Ctrl-C.
 
-The server is on this machine alone, and only reads. A step opens at its output, a path below the prefix at that file or
-folder; with --difference either opens at its difference from another. Without a step the first page lists the outputs.
-The address is printed. Exit code 1 if the step has no output.
+The server only reads. It is on this machine alone, but for --host. A step opens at its output, a path below the prefix
+at that file or folder; with --difference either opens at its difference from another. Without a step the first page
+lists the outputs. The address is printed. Exit code 1 if the step has no output.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 
 from marin_assets.browse.errors import BrowseError
+from marin_assets.browse.links import shown_prefixes
 from marin_assets.browse.places import Place, Places
 from marin_assets.browse.query import address
 from marin_assets.browse.serve import HOST, listen, open_browser, serve
@@ -19,6 +20,7 @@ from marin_assets.cli.step_argument import add_places, chosen_node
 from marin_assets.documents.formats import is_readable
 from marin_assets.run.options import FailedError, OptionError, prefix_of
 from marin_assets.run.output import print_line
+from marin_resources.configuration.data_browser import browser_host
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.files import exists
@@ -33,6 +35,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_places(parser)
     add_port(parser, None, HOST)
+    parser.add_argument(
+        "--host",
+        default=HOST,
+        metavar="ADDRESS",
+        help=f"address to listen at, 0.0.0.0 in a container (default: {HOST})",
+    )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("--also", action="append", default=[], metavar="PREFIX", help="show this prefix too")
     parser.add_argument(
@@ -43,17 +51,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     store = store_at(prefix_of(options))
     require_reachable(store.prefix)
-    prefixes = [store.prefix, *store.regions, *options.also]
+    prefixes = [*shown_prefixes(store), *options.also]
     target = first_address(options, store, Places(prefixes))
-    if options.port is not None:
-        require_free(HOST, options.port, "browse")
-    with listen(options.port or 0) as listening:
-        page = f"http://{HOST}:{listening.getsockname()[1]}{target}"
+    if not options.host:  # for a socket, all addresses
+        raise OptionError("marin browse: --host is empty, expected an address. Use 127.0.0.1, or 0.0.0.0.")
+    require_free(options.host, options.port or 0, "browse")
+    with listen(options.port or 0, options.host) as listening:
+        page = f"http://{options.host}:{listening.getsockname()[1]}{target}"
         print_line(f"{page}  (Ctrl-C ends it)")
         serve(
             listening,
             prefixes,
-            hosts=options.host_name,
+            hosts=[*options.host_name, *filter(None, [browser_host()])],
             on_start=(lambda: None) if options.no_browser else (lambda: open_browser(page)),
         )
     return 0

@@ -10,14 +10,13 @@ import argparse
 import os
 import socket
 import webbrowser
-from urllib.parse import quote, urlencode
 
 from marin_assets.catalog.asset_key import key_of
+from marin_assets.catalog.asset_page import page_of_asset
 from marin_assets.cli.step_argument import add_step, chosen_node
 from marin_assets.cli.verbs.dev import DEFAULT_PORT, HOST, ui_port
 from marin_assets.run.options import FailedError
 from marin_assets.run.output import print_line
-from marin_assets.step.graph import Node
 from marin_resources.configuration.command import make_or
 
 ANSWER_S = 1.0
@@ -31,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     node, given = chosen_node("open", options.step, options.partition), os.environ.get("MARIN_UI_URL")
     port = ui_port()
-    page = page_of(node, given or f"http://{HOST}:{port}")
+    page = page_of_asset(given or f"http://{HOST}:{port}", key_of(node), node.key)
     print_line(page)
     if options.print:
         return 0
@@ -54,9 +53,3 @@ def _answers(port: int) -> bool:
             return True
     except OSError:
         return False
-
-
-def page_of(node: Node, ui: str) -> str:
-    """The address of the asset's page in the UI at that address, at the partition if the node is one."""
-    page = f"{ui.rstrip('/')}/assets/{'/'.join(quote(part, safe='') for part in key_of(node))}"
-    return page if node.key is None else f"{page}?{urlencode({'view': 'partitions', 'partition': node.key})}"

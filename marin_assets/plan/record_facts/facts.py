@@ -59,6 +59,7 @@ def describe_node(
         "description": node.step.description,
         "override_output_path": node.step.override_output_path,
         **({} if node.key is None else {"partition": node.key}),
+        **({"asset_key": list(node.step.key)} if node.step.key else {}),
         "version": node.version.as_dict(),
         "dagster_run_id": run_id,
         **_placed(node, store, config),

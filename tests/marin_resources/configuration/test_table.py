@@ -45,6 +45,8 @@ SAMPLES: dict[str, tuple[str, str, str]] = {
     "MARIN_CONTACT": ('"you@example.org"', "you@example.org", "you"),
     "MARIN_WEBHOOK_URL": ('"https://hooks.example.org/x"', "https://hooks.example.org/x", "hooks"),
     "MARIN_UI_URL": ('"https://marin.example.org"', "https://marin.example.org", "marin.example.org"),
+    "MARIN_BROWSE_URL": ('"https://browse.example.org"', "https://browse.example.org", "https://example.org/browse"),
+    "MARIN_BROWSE_PREFIXES": ('["gs://a/x", "gs://b/y"]', "gs://a/x,gs://b/y", "gs://a/x,nowhere://y"),
     "MARIN_LOG_FORMAT": ('"json"', "json", "xml"),
     "MARIN_POSTGRES_URL": ('"postgresql://a:b@h/d"', "postgresql://a:b@h/d", "mysql://a:b@h/d"),
     "MARIN_CLUSTER": ('"http://head:8265"', "http://head:8265", "head:8265"),

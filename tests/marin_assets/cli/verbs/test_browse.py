@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from browser_server import Browser
@@ -65,6 +67,22 @@ def test_without_a_step_the_first_page_opens_unless_it_is_only_to_be_printed(
     assert len(opened) == 1
 
 
+def test_a_deployment_says_what_is_shown_and_by_which_name(
+    made: Location, marin: Marin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    served: list[tuple[str, list[str], list[str]]] = []
+
+    def serve(listening: socket.socket, prefixes: list[str], *, hosts: list[str], on_start: object) -> None:
+        served.append((listening.getsockname()[0], list(prefixes), list(hosts)))
+
+    monkeypatch.setattr(browse, "serve", serve)
+    monkeypatch.setenv("MARIN_BROWSE_URL", "https://Browse.example.org")
+    monkeypatch.setenv("MARIN_BROWSE_PREFIXES", f"{tmp_path}/other")
+    assert marin("browse", "--no-browser", "--host", "0.0.0.0", "--also", f"{tmp_path}/third")[0] == 0
+    prefixes = [made.store.prefix, f"{tmp_path}/other", f"{tmp_path}/third"]
+    assert served == [("0.0.0.0", prefixes, ["browse.example.org"])]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -72,6 +90,8 @@ def test_without_a_step_the_first_page_opens_unless_it_is_only_to_be_printed(
         (["toy"], 2, "marin browse takes one step"),
         (["toy/database"], 1, "toy/database has no output at"),
         (["/nowhere/at/all"], 1, "is outside of what is shown"),
+        (["--host", ""], 2, "--host is empty, expected an address"),
+        (["--host", "nowhere.invalid"], 2, "there is no address 'nowhere.invalid' here"),
         (["--port", "0"], 2, "expected a number from 1 to 65535"),
         (["--partition", "2026"], 2, "got --partition without a step"),
         (["--difference", "toy/data"], 2, "got --difference without a step"),
@@ -102,5 +122,8 @@ def test_the_command_serves_until_it_is_stopped(disk_prefix: str) -> None:
         assert server.stdout is not None
         port = int(server.stdout.readline().split()[0].rstrip("/").rpartition(":")[2])
         assert "0 complete outputs" in Browser(port).get("").text
+        health = Browser(port).send("GET", "/health", {"Host": "10.0.0.7:3002"})
+        assert (health.status, health.html) == (200, "ok"), "a probe names an address"
+        assert Browser(port).send("GET", "/", {"Host": "10.0.0.7:3002"}).status == 403
         server.terminate()
         server.wait(20)
