@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
+from marin_assets.browse.pages.batch import batch
 from marin_assets.browse.pages.file import file
 from marin_assets.browse.pages.home import home
 from marin_assets.browse.pages.output import output
@@ -54,6 +55,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/file": file,
     "/way": way,
     "/tokens": tokens,
+    "/batch": batch,
     "/sample": sample,
     "/search": search,
 }

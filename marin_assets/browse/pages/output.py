@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marin_assets.browse.errors import NotThereError
+from marin_assets.browse.pages.batch import is_training
 from marin_assets.browse.places import Place
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.files import files_at, shown_files
@@ -68,6 +69,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "result": _scalars(record.result or {}),
         "finished_at": record.finished_at,
         "fn_name": record.fn_name,
+        "is_training": is_training(state),
         "elsewhere": "",
         "files": [],
         "not_shown": [],
