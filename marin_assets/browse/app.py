@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
+from marin_assets.browse.pages.batch import batch
 from marin_assets.browse.pages.difference import difference
 from marin_assets.browse.pages.file import file
 from marin_assets.browse.pages.histograms.page import histogram
@@ -56,6 +57,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/file": file,
     "/way": way,
     "/tokens": tokens,
+    "/batch": batch,
     "/sample": sample,
     "/search": search,
     "/histogram": histogram,

@@ -36,6 +36,8 @@ class Task:
     """Name of the cluster of a fleet that it goes to."""
     fn: str
     """Import path of the function, "module:name"."""
+    finish: str = ""
+    """Import path of a function that gets the path of the output's data when `fn` has returned; empty: none."""
     config: Any
     """The resolved config as `config_json.encode` gives it."""
     resources: Resources = field(default_factory=Resources)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from marin_assets.catalog.asset_key import selection_of
+from marin_assets.documents.frames.id_merge import merge_ids
 from marin_assets.plan.record_facts.adopted_inputs import adopted_paths, unwaited_inputs
 from marin_assets.plan.record_facts.facts import describe_node, resolved_config
 from marin_assets.plan.sites.inputs import external_names, mirrored_names, urls_in
@@ -74,6 +75,7 @@ def build_task(
         records={path: store.locate(source) for source, path in adopted.items()},
         cluster=site.cluster if site is not None else "",
         fn=reference_to(step.fn),
+        finish=reference_to(merge_ids),
         config=config,
         resources=step.resources,
         extras=tuple(step.extras),

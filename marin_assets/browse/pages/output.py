@@ -7,6 +7,7 @@ from typing import Any
 
 from marin_assets.browse.errors import NotThereError
 from marin_assets.browse.links import StateLinks, links_of_state
+from marin_assets.browse.pages.batch import is_training
 from marin_assets.browse.pages.file import PART_BYTES
 from marin_assets.browse.places import Place
 from marin_assets.browse.site import Asked, Shown
@@ -77,6 +78,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "result": _scalars(record.result or {}),
         "finished_at": record.finished_at,
         "fn_name": record.fn_name,
+        "is_training": is_training(state),
         "elsewhere": "",
         "files": [],
         "not_shown": [],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_assets.browse.cells.short_text import short_text, visible
@@ -65,16 +65,20 @@ def tokens(asked: Asked) -> Shown:
 
 
 def _shown(read: TokenRow, tokenizer: Any) -> list[dict[str, Any]]:
-    """The id, the text and the marks of each token."""
-    pieces = pieces_of(tokenizer, read.ids) if tokenizer is not None else None
+    return shown_tokens(read.ids, read.learnt, tokenizer)
+
+
+def shown_tokens(ids: Sequence[int], learnt: Sequence[bool] | None, tokenizer: Any) -> list[dict[str, Any]]:
+    """The id, the text and the marks of each token; without a tokenizer its id is its text."""
+    pieces = pieces_of(tokenizer, ids) if tokenizer is not None else None
     return [
         {
             "id": id,
             "text": _text(pieces[index].text) if pieces else str(id),
             "is_special": pieces is not None and pieces[index].is_special,
-            "is_learnt": read.learnt is not None and read.learnt[index],
+            "is_learnt": learnt is not None and learnt[index],
         }
-        for index, id in enumerate(read.ids)
+        for index, id in enumerate(ids)
     ]
 
 

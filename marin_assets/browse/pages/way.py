@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,8 @@ from marin_assets.browse.limits import ReaderGoneError
 from marin_assets.browse.query import address
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.lineage import Lineage
-from marin_assets.browse.stored.rows_of_id import Hint, RowOfId, rejected_sample, rows_of_id
-from marin_assets.browse.stored.state import OutputState, state_at
+from marin_assets.browse.stored.rows_of_id import Hint, RowOfId, id_table, rejected_sample, rows_of_id
+from marin_assets.browse.stored.state import OutputState, inputs_of, state_at
 from marin_assets.browse.stored.verdicts import (
     attribute_paths,
     decision_in,
@@ -24,6 +24,7 @@ from marin_assets.browse.stored.verdicts import (
 )
 from marin_assets.documents.document import DocumentError
 from marin_assets.documents.formats import is_readable, without_format
+from marin_assets.documents.frames.id_table import IdTable
 from marin_assets.stages.consolidate.attribute_spec import ConsolidateError
 
 ID_CHARACTERS = 4000
@@ -93,36 +94,77 @@ class Way:
         self.outputs = 0
         """Outputs that were read."""
         self._hint: Hint | None = None
+        self._hints: dict[str, Hint] = {}
+        """Address of an output -> the place of the document there."""
+        self._tables: dict[str, IdTable | None] = {}
+        self._damaged: dict[str, DocumentError] = {}
+        """Path of the output's data -> what is wrong with its table of ids."""
 
     def walk(self, start: OutputState) -> None:
-        """See all stations, in the order of the data. The start is read first: it has the shard and the page."""
-        with suppress(DocumentError):  # its station names the damage
-            for row in self._rows(start):
-                self._learn(start, row)
-        for state in Lineage(self._asked.places, start).along(start):
+        """See all stations, in the order of the data. The start is read first, or an output with a table of ids if
+        the start has none: it has the shard and the page."""
+        states = Lineage(self._asked.places, start).along(start)
+        for state in self._begin_with(start, states):
+            with suppress(DocumentError, OSError):  # its station names the damage
+                for row in self._rows(state):
+                    self._learn(state, row)
+        for state in states:
             self.outputs += 1
             self.seen.extend(self._stations(state))
+
+    def _begin_with(self, start: OutputState, states: Sequence[OutputState]) -> Iterator[OutputState]:
+        """The outputs with a table, until one has the document; then the start."""
+        for state in sorted(states, key=lambda state: state is not start):
+            if self._hint is None and self._table(state) is not None:
+                yield state
+        if self._hint is None:
+            yield start
+
+    def _table(self, state: OutputState) -> IdTable | None:
+        """The table of ids of an output, read once; None if it has none, or a damaged one, which its station names."""
+        path = state.data_path
+        if path not in self._tables:
+            self._tables[path] = None
+            if self._asked.places.text_of(path) is not None:
+                try:
+                    self._tables[path] = id_table(state)
+                except DocumentError as error:
+                    self._damaged[path] = error
+        return self._tables[path]
 
     def _learn(self, state: OutputState, row: RowOfId) -> None:
         metadata = row.row.get("metadata")
         page = metadata.get("page") if isinstance(metadata, Mapping) else None
         if isinstance(page, str) and page and row.id == self._id:
             self.page_id = page
-        if not row.is_tokens and self._hint is None:
-            name = row.text.removeprefix(f"{state.place.text}/")
-            if is_readable(name):
-                self._hint = Hint(shard=without_format(name), number=row.number)
+        name = row.text.removeprefix(f"{state.place.text}/")
+        if not row.is_tokens and is_readable(name):
+            hint = Hint(shard=without_format(name), number=row.number)
+            self._hints.setdefault(state.place.text, hint)
+            self._hint = self._hint or hint
+
+    def _hint_for(self, state: OutputState) -> Hint | None:
+        """The place of the document in the first input that has it: attributes have it at the same; else in any."""
+        texts = map(self._asked.places.text_of, inputs_of(state))
+        hints = (self._hints[text] for text in texts if text is not None and text in self._hints)
+        return next(hints, self._hint)
 
     def _rows(self, state: OutputState) -> list[RowOfId]:
         if state.data_path in self.rows:
             return [self.rows[state.data_path]]
         ids = list(dict.fromkeys([self._id, self.page_id]))
-        rows, _ = rows_of_id(self._asked.places, state, ids, self._hint)
+        rows = self._search(state, ids)
         if rows and not rows[0].is_tokens:
             self.rows[state.data_path] = rows[0]
         elif rows:
             self.rows.setdefault(state.data_path, rows[0])
         return rows
+
+    def _search(self, state: OutputState, ids: Sequence[str]) -> list[RowOfId]:
+        table = self._table(state)
+        if state.data_path in self._damaged:
+            raise self._damaged[state.data_path]
+        return rows_of_id(self._asked.places, state, ids, self._hint_for(state), table)
 
     def _stations(self, state: OutputState) -> Iterator[Station]:
         name, text = state.record.name or state.place.text, state.place.text
@@ -187,7 +229,7 @@ class Way:
     def _rejected(self, state: OutputState, name: str) -> Iterator[Station]:
         """The station of a consolidation without the document: by what it was rejected. None if it never had it."""
         keeps, phrase = self._verdict(state)
-        sample = rejected_sample(self._asked.places, state, self._id, self._hint)
+        sample = rejected_sample(self._asked.places, state, self._id, self._hint_for(state))
         if keeps is None and sample is None:
             return
         if keeps:
@@ -207,7 +249,7 @@ class Way:
         part = f"{self._id}#0"
         if "#" in self._id:
             return False
-        rows, _ = rows_of_id(self._asked.places, state, [part], self._hint)
+        rows = self._search(state, [part])
         if rows:
             self.chunk = part
         return bool(rows)

@@ -25,14 +25,15 @@ FIRST_ROWS = 4
 PARQUET = ".parquet"
 
 
-def read_page(path: str, *, start: int, count: int) -> Page:
+def read_page(path: str, *, start: int, count: int, file_bytes: int | None = None) -> Page:
     """At most `count` rows from row `start` on; fewer at the end of the file, and if they are very large.
 
+    `file_bytes`: the size of the file, if that is known: then it is not requested.
     Raises DocumentError for a damaged file.
     """
     if format_of(path) == PARQUET:
         return Page(rows=_parquet_rows(path, start, count), start=start, skipped=False)
-    indexed = open_indexed(path)
+    indexed = open_indexed(path, file_bytes)
     if indexed is not None:
         return Page(rows=_rows_of(indexed.lines(start, count)), start=start, skipped=False)
     lines = (line for _, line in read_row_lines(path, None if start else FIRST_PAGE_BLOCK_BYTES))

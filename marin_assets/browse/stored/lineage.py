@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_assets.browse.places import Places
-from marin_assets.browse.stored.state import OutputState, inputs_of, state_at
+from marin_assets.browse.stored.state import OutputState, complete_at, inputs_of, state_at
 from marin_resources.storage.completion import partition_markers
 from marin_resources.storage.completion.markers import list_marks
 from marin_resources.storage.completion.packs import names_of_packs, read_packs
@@ -31,7 +31,7 @@ class Lineage:
 
     def __init__(self, places: Places, start: OutputState) -> None:
         self._places = places
-        self._states: States = {start.place.text: start, **_complete_outputs(places, start.place.prefix)}
+        self._states: States = {start.place.text: start, **_complete_outputs(places, start)}
         self._inputs: dict[str, list[str]] = {}
 
     def along(self, start: OutputState) -> list[OutputState]:
@@ -87,8 +87,10 @@ class Lineage:
         return sorted(chosen, key=lambda text: (depth_of(text, frozenset()), text))
 
 
-def _complete_outputs(places: Places, prefix: str) -> States:
-    """The complete outputs below a prefix with their records: by packs where they are many, the others one by one."""
+def _complete_outputs(places: Places, start: OutputState) -> States:
+    """The complete outputs below the prefix of `start`, without it, with their records: by packs where they are many,
+    the others one by one."""
+    prefix = start.place.prefix
     markers = {join(prefix, f"{mark.name}-{mark.version}"): mark.file for mark in list_marks(prefix)}
     for file in partition_markers.list_files(prefix):
         markers[join(prefix, partition_markers.output_path_in(file))] = file
@@ -99,10 +101,12 @@ def _complete_outputs(places: Places, prefix: str) -> States:
     unread = []
     for path, file in markers.items():
         text = places.text_of(path)
+        if text == start.place.text:
+            continue
         if text is not None and file in packed:
             states[text] = OutputState(place=places.resolve(text), status=Status.SUCCESS, record=packed[file])
         elif text is not None:
             unread.append(places.resolve(text))
     with ThreadPoolExecutor(THREADS) as pool:
-        read = [state for state in pool.map(state_at, unread[:MOST_OUTPUTS]) if state is not None]
+        read = [state for state in pool.map(complete_at, unread[:MOST_OUTPUTS]) if state is not None]
     return {**states, **{state.place.text: state for state in read}}

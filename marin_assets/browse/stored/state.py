@@ -49,6 +49,18 @@ def state_at(place: Place) -> OutputState | None:
         return OutputState(place=place, status=status, damage=str(error))
 
 
+def complete_at(place: Place) -> OutputState | None:
+    """The state of an output that has a marker, by its record alone; None if it was removed and its marker was not.
+
+    Raises UnavailableError.
+    """
+    try:
+        record = read_record(place.path)
+    except ControlFileError as error:
+        return OutputState(place=place, status=Status.SUCCESS, damage=str(error))
+    return None if record is None else OutputState(place=place, status=Status.SUCCESS, record=record)
+
+
 def owner_of(places: Places, place: Place) -> OutputState | None:
     """The output that a file or a folder is in, or is itself; None if it is in none. Raises UnavailableError."""
     for text in (place.text, *reversed(place.parents)):

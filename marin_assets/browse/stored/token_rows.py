@@ -30,6 +30,7 @@ MOST_CHUNK_ELEMENTS = 1 << 24
 """64 times those of a chunk of our caches."""
 MOST_TOKENIZER_BYTES = 128 * 1024**2
 MOST_ROWS = 1 << 48
+MOST_ENDS = 10_000_000
 ERRORS = (ValueError, RuntimeError, IndexError, TypeError, OverflowError, KeyError, NotImplementedError, OSError)
 """Errors of tensorstore, and of a ledger with other fields."""
 
@@ -61,7 +62,7 @@ class Part:
 
 def part_of(places: Places, place: Place, row: int) -> Part:
     """The part of a split, or of a shard, with a row. Raises BrowseError."""
-    ledger = _ledger(place.path)
+    ledger = ledger_of(place.path)
     try:
         total = _count(ledger["total_num_rows"])
         if row >= total:
@@ -73,7 +74,7 @@ def part_of(places: Places, place: Place, row: int) -> Part:
             rows = _count(ledger["shard_rows"][name])
             if row < first + rows:
                 part = places.resolve(join(place.text, str(name)))
-                return Part(path=part.path, index=row - first, rows=total, ledger=_ledger(part.path))
+                return Part(path=part.path, index=row - first, rows=total, ledger=ledger_of(part.path))
             first += rows
     except ERRORS as error:
         raise unreadable(place.path, error) from error
@@ -82,7 +83,7 @@ def part_of(places: Places, place: Place, row: int) -> Part:
 
 def parts_of(places: Places, place: Place) -> list[Part]:
     """The parts of a split, or the one of a shard, in order, each with its own rows. Raises BrowseError."""
-    ledger = _ledger(place.path)
+    ledger = ledger_of(place.path)
     try:
         if ledger.get("layout") != "sharded":
             return [Part(path=place.path, index=0, rows=_count(ledger["total_num_rows"]), ledger=ledger)]
@@ -91,6 +92,22 @@ def parts_of(places: Places, place: Place) -> list[Part]:
         raise unreadable(place.path, error) from error
     paths = {name: places.resolve(join(place.text, name)).path for name in rows}
     return [Part(path=paths[name], index=0, rows=count, ledger={}) for name, count in rows.items()]
+
+
+def check_cache(places: Places, path: str) -> None:
+    """Check the arrays of documents or chats of a split before a library reads all of it. Raises BrowseError."""
+    ledger = ledger_of(path)
+    try:
+        is_sharded = ledger.get("layout") == "sharded"
+        folders = [join(path, str(name)) for name in ledger["finished_shards"]] if is_sharded else [path]
+        for folder in folders:
+            if places.text_of(folder) is None:
+                raise NotShownError(f"{folder!r:.300} is outside of what is shown.")
+            for field in folders_in(folder):
+                for array in folders_in(join(folder, field)):
+                    _check_array(places, join(folder, field, array))
+    except ERRORS as error:
+        raise unreadable(path, error) from error
 
 
 def fields_of(part: Part) -> list[str]:
@@ -119,14 +136,20 @@ def read_tokens(places: Places, part: Part, field: str, *, start: int, count: in
 
 def name_of(part: Part) -> str:
     """The id of the row's document; empty if the cache has no names."""
+    names = names_of(part.path)
+    return names[part.index] if part.index < len(names) else ""
+
+
+def names_of(path: str) -> list[str]:
+    """The ids of the documents of a shard; empty if it has no names."""
     try:
-        names = json.loads(read_bytes(join(part.path, NAMES)))["ids"]
-        return str(names[part.index])
-    except (FileNotFoundError, ValueError, KeyError, TypeError, IndexError, RecursionError):
-        return ""
+        return [str(name) for name in json.loads(read_bytes(join(path, NAMES)))["ids"]]
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return []
 
 
-def _ledger(path: str) -> Mapping[str, Any]:
+def ledger_of(path: str) -> Mapping[str, Any]:
+    """The ledger of a split or a shard. Raises NotThereError without one, UnreadableError for a damaged one."""
     try:
         ledger = json.loads(read_bytes(join(path, LEDGER)))
     except FileNotFoundError:
@@ -136,6 +159,17 @@ def _ledger(path: str) -> Mapping[str, Any]:
     if not isinstance(ledger, dict):
         raise unreadable(path, ValueError("its ledger is no object"))
     return ledger
+
+
+def ends_of(places: Places, path: str) -> list[int]:
+    """The end of each row in the tokens of a shard. Raises one of ERRORS for a damaged array."""
+    folder = join(path, FIELD)
+    _check_array(places, join(folder, "offsets"))
+    offsets = open_array(join(folder, "offsets"))
+    rows = _count(int(offsets[0].read().result()))
+    if rows > MOST_ENDS:
+        raise ValueError(f"its shard has {rows:,} rows, and at most {MOST_ENDS:,} are shown")
+    return [int(end) for end in offsets[1 : rows + 1].read().result()]
 
 
 def _values(places: Places, part: Part, field: str, start: int, count: int) -> tuple[list[int], int]:

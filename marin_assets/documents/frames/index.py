@@ -70,6 +70,10 @@ class IndexedShard:
                 return rows[low:high]
             first, last = first - (last - first), last + (last - first)
 
+    def ids_bytes(self) -> bytes:
+        """The index of ids, as `layout.py` describes it."""
+        return self._read(self.index.ids_start, self.index.ids_start + self.index.ids * ID_BYTES)
+
     def _ids(self, first: int, last: int) -> tuple[list[bytes], list[int]]:
         start = self.index.ids_start
         data = self._read(start + first * ID_BYTES, start + last * ID_BYTES)
@@ -114,14 +118,14 @@ class IndexedShard:
         )
 
 
-def open_indexed(path: str) -> IndexedShard | None:
-    """The shard at `path` with its index; None for a file without one.
+def open_indexed(path: str, file_bytes: int | None = None) -> IndexedShard | None:
+    """The shard at `path` with its index; None for a file without one. `file_bytes`: its size, if that is known.
 
     Raises FileNotFoundError, and DocumentError for a damaged index.
     """
     if compression_of(path) != ".zst":
         return None
-    file_bytes = stored_file(path).size_bytes
+    file_bytes = stored_file(path).size_bytes if file_bytes is None else file_bytes
     tail = read_range(path, max(0, file_bytes - TAIL_BYTES), file_bytes)
     needed = index_bytes(tail)
     if not 0 < needed <= file_bytes:

@@ -224,12 +224,15 @@ class _Attempt:
             before = children()
             with self._limit:
                 try:
-                    return call()
+                    result = call()
                 finally:
                     if self.called_at_s is not None:
                         self.compute_s = time.monotonic() - self.call_started_s
                     stop_signal.reinstall_handler()
                     kill_descendants(but=before)  # before the manifest is taken: they may write
+                if task.finish:
+                    load(task.finish)(claim.data_path)
+                return result
 
     def _function(self) -> Callable[[], Any]:
         """A callable that calls the step's function, in this process or in others."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import random
 import re
+import zlib
 from collections import Counter
 from html import unescape
 from pathlib import Path
 
 import pytest
 from browser_server import Answer, browsing
+from object_stores import REAL_GCS_PREFIX, gcs_bucket_of
 from stored_outputs_for_browsing import store_output
 
 from marin_assets.browse.stored.row_counts import noted_rows
 from marin_assets.documents.attributes import Decision, write_decisions
-from marin_assets.documents.rows import read_rows
+from marin_assets.documents.frames.id_merge import merge_ids
+from marin_assets.documents.frames.id_table import COUNTS, FENCE, MAGIC, Covered, encode_names
+from marin_assets.documents.rows import read_rows, write_rows
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_resources.storage.files import read_json, stored_files, write_json
 from marin_resources.storage.paths import join
@@ -189,3 +193,68 @@ def test_a_prefix_that_was_moved_shows_the_same_way(prefix: str, tmp_path: Path)
     Path(prefix).rename(tmp_path / "moved")
     with browsing(str(tmp_path / "moved")) as browser:
         assert fates(browser.get("way", path="documents/web-abc123", id="page0/1#1")) == before
+
+
+def many_shards(prefix: str, shards: int = 12, rows: int = 30) -> None:
+    """Documents, an attribute in small rows, and a consolidation without every third, with their tables of ids."""
+    names = [f"part-{i:02d}.jsonl.zst" for i in range(shards)]
+    texts = random.Random(1)
+    documents = {
+        name: [{"id": f"{i}#{n}", "text": texts.randbytes(900).hex()} for n in range(rows)]
+        for i, name in enumerate(names)
+    }
+    decisions = {
+        name: [{"id": f"{i}#{n}", "keep": n % 3 != 0, "reason": "third" if n % 3 == 0 else ""} for n in range(rows)]
+        for i, name in enumerate(names)
+    }
+    kept = {name: [row for n, row in enumerate(content) if n % 3] for name, content in documents.items()}
+    first = store_output(prefix, "documents/many", documents)
+    second = store_output(prefix, "attributes/many", decisions, reads=[first])
+    third = store_output(prefix, "selected/many", kept, reads=[first, second])
+    for path in (first, second, third):
+        merge_ids(join(prefix, path))
+
+
+def test_in_a_bucket_the_way_by_the_tables_costs_few_requests(any_prefix: str) -> None:
+    many_shards(any_prefix)
+    bucket = gcs_bucket_of(any_prefix) if any_prefix.startswith("gs://") and not REAL_GCS_PREFIX else None
+    with browsing(any_prefix) as browser:
+        for start in ("documents/many", "attributes/many", "selected/many"):
+            before = bucket.requests_made() if bucket is not None else 0
+            shown = fates(browser.get("way", path=join(any_prefix, f"{start}-abc123"), id="7#4"))
+            assert list(shown) == ["documents/many", "attributes/many", "selected/many"]
+            if bucket is not None:
+                assert bucket.requests_made() - before <= 20
+        rejected = fates(browser.get("way", path=join(any_prefix, "documents/many-abc123"), id="11#3"))
+        assert rejected == {"documents/many": "a row", "attributes/many": "rejected: third"}
+
+
+def test_without_tables_or_with_stale_ones_the_way_is_the_same_or_a_sentence(tmp_path: Path) -> None:
+    many_shards(str(tmp_path))
+    with browsing(str(tmp_path)) as browser:
+        with_tables = fates(browser.get("way", path="documents/many-abc123", id="7#4"))
+        shard = tmp_path / "documents/many-abc123/part-07.jsonl.zst"
+        write_rows(str(shard), [{"id": f"other{n}", "text": "x" * 2000} for n in range(3)])
+        assert "Files of the output were changed" in browser.get("way", path="documents/many-abc123", id="7#4").text
+        for path in ("documents", "attributes", "selected"):
+            (tmp_path / f"{path}/many-abc123/.marin/ids").unlink(missing_ok=True)
+        many = [{"id": f"7#{n}", "text": "x" * 2000} for n in range(30)]
+        write_rows(str(shard), many)
+        assert fates(browser.get("way", path="documents/many-abc123", id="7#4")) == with_tables
+
+
+def test_a_table_that_names_a_place_outside_of_the_output_is_not_followed(tmp_path: Path) -> None:
+    many_shards(str(tmp_path / "prefix"))
+    path = tmp_path / "prefix/documents/many-abc123/.marin/ids"
+    write_rows(str(tmp_path / "secret.jsonl.zst"), [{"id": "7#4", "text": "secret" * 500}])
+    names = [Covered(name=f"../../../{n}secret.jsonl.zst", size_bytes=1, rows=1) for n in ("", *"abcdefghijk")]
+    whole = path.read_bytes()
+    version, ids, block_ids, blocks, names_bytes, _ = COUNTS.unpack_from(whole, len(MAGIC))
+    start = len(MAGIC) + COUNTS.size
+    after, forged = whole[start + names_bytes :], encode_names(names, 0)
+    checksum = zlib.crc32(after[: blocks * FENCE.size], zlib.crc32(forged))
+    path.write_bytes(MAGIC + COUNTS.pack(version, ids, block_ids, blocks, len(forged), checksum) + forged + after)
+    with browsing(str(tmp_path / "prefix")) as browser:
+        answer = browser.get("way", path="documents/many-abc123", id="7#4")
+        assert "is no name of a shard" in answer.text
+        assert "secretsecret" not in answer.text
