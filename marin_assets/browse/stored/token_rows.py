@@ -105,7 +105,7 @@ def check_cache(places: Places, path: str) -> None:
                 raise NotShownError(f"{folder!r:.300} is outside of what is shown.")
             for field in folders_in(folder):
                 for array in folders_in(join(folder, field)):
-                    _check_array(places, join(folder, field, array))
+                    check_array(places, join(folder, field, array))
     except ERRORS as error:
         raise unreadable(path, error) from error
 
@@ -164,7 +164,7 @@ def ledger_of(path: str) -> Mapping[str, Any]:
 def ends_of(places: Places, path: str) -> list[int]:
     """The end of each row in the tokens of a shard. Raises one of ERRORS for a damaged array."""
     folder = join(path, FIELD)
-    _check_array(places, join(folder, "offsets"))
+    check_array(places, join(folder, "offsets"))
     offsets = open_array(join(folder, "offsets"))
     rows = _count(int(offsets[0].read().result()))
     if rows > MOST_ENDS:
