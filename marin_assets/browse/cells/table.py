@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from marin_assets.browse.cells.short_text import ShortText, short_text, visible
-from marin_assets.browse.rows.reader import Row
 from marin_assets.documents.document import BadRow
+from marin_assets.documents.frames.pages import Row
 
 MOST_COLUMNS = 24
 ROW_CHARACTERS = 3000

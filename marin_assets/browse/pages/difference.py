@@ -173,8 +173,8 @@ def _pairs(
 def _rows(shown: FilesOfRows, places: Sequence[Place | None]) -> dict[Place, Any]:
     """The rows at these places; those after PAGE_CHARACTERS are left out. Raises DocumentError, LimitError."""
     by_file: dict[int, list[int]] = {}
-    for file, row in sorted({place for place in places if place is not None}):
-        by_file.setdefault(file, []).append(row)
+    for file, number in sorted({place for place in places if place is not None}):
+        by_file.setdefault(file, []).append(number)
     rows: dict[Place, Any] = {}
     characters = 0
     for file, numbers in by_file.items():
@@ -195,11 +195,12 @@ def _pair(
     read: tuple[Mapping[Place, Any], Mapping[Place, Any]],
     note: str,
 ) -> Pair:
-    old, new = ({} if place is None else rows.get(place) for place, rows in ((before, read[0]), (after, read[1])))
+    old: Any = {} if before is None else read[0].get(before)
+    new: Any = {} if after is None else read[1].get(after)
     if not isinstance(old, dict) or not isinstance(new, dict):
         note = note or "The rows before it on this page are very large. Open the row."
         old, new = {}, {}
-    texts = old.get("text"), new.get("text")
+    texts: tuple[Any, Any] = old.get("text"), new.get("text")
     has_two = before is not None and after is not None
     is_changed = has_two and isinstance(texts[0], str) and isinstance(texts[1], str) and texts[0] != texts[1]
     text = None if is_changed else next((text for text in texts if isinstance(text, str)), None)

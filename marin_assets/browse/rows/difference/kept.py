@@ -44,7 +44,8 @@ class KeptDifferences:
     def bytes(self) -> int:
         """The bytes of all comparisons and of their inventories."""
         inventories = {id(side): side for made in self._entries.values() for side in (made.before, made.after)}
-        return sum(made.bytes for made in (*self._entries.values(), *inventories.values()))
+        own = sum(made.bytes for made in self._entries.values())
+        return own + sum(inventory.bytes for inventory in inventories.values())
 
     def _inventory(self, files: Sequence[StoredFile]) -> Inventory:
         """The inventory that another comparison has of these files; a new one without it."""

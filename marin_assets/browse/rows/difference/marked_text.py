@@ -59,7 +59,7 @@ def _compare(old: str, new: str) -> list[Piece]:
         return _whole(old, new)
     words = WORD.findall(old), WORD.findall(new)
     if max(map(len, words)) <= MOST_WORDS:
-        return [piece for a, b, is_same in _blocks(*words) for piece in _pieces(a, b, is_same)]
+        return _by_words(*words)
     lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
     if max(map(len, lines)) > MOST_LINES:
         return _whole(old, new)
@@ -67,7 +67,7 @@ def _compare(old: str, new: str) -> list[Piece]:
     for a, b, is_same in _blocks(*lines):
         inside = WORD.findall(a), WORD.findall(b)
         if not is_same and a and b and max(map(len, inside)) <= MOST_WORDS // 4:
-            pieces += [piece for c, d, is_equal in _blocks(*inside) for piece in _pieces(c, d, is_equal)]
+            pieces += _by_words(*inside)
         else:
             pieces += _pieces(a, b, is_same)
     return pieces
@@ -77,6 +77,21 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, 
     """The old and the new part of each block, and whether they are equal."""
     for tag, a, b, c, d in SequenceMatcher(None, old, new).get_opcodes():
         yield "".join(old[a:b]), "".join(new[c:d]), tag == "equal"
+
+
+def _by_words(old: Sequence[str], new: Sequence[str]) -> list[Piece]:
+    """The pieces of a difference by words. Neighbouring changes with a space between are one: it is easier to read."""
+    pieces: list[Piece] = []
+    changed = ["", ""]
+    blocks = [*_blocks(old, new), ("", "", True)]
+    for index, (a, b, is_same) in enumerate(blocks):
+        is_between = a == " " and any(changed) and index + 2 < len(blocks)
+        if is_same and not is_between:
+            pieces += [*_whole(*changed), Piece(SAME, a)]
+            changed = ["", ""]
+        else:
+            changed = [changed[0] + a, changed[1] + b]
+    return pieces
 
 
 def _pieces(old: str, new: str, is_same: bool) -> list[Piece]:
