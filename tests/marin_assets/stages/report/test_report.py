@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from png_pictures import picture_with_text
 
 from marin_assets.stages.report.dag import NODE_HEIGHT, DagNode, depths, draw_dag, lay_out
 from marin_assets.stages.report.numbers import check_numbers, format_number, is_shown_by, parse_number
@@ -36,7 +37,7 @@ CHAIN: dict[str, tuple[str, list[str], dict[str, Any]]] = {
     ),
     "held out": ("evaluation/held-out", ["documents"], {"questions": 500, "is_good": True, "note": "<b>bold</b>"}),
 }
-PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 10
+PNG = picture_with_text("by percy")
 
 
 @pytest.fixture
