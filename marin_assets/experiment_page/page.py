@@ -70,6 +70,7 @@ def _render(experiment: PageSteps, scrub: Scrubber, addresses: Addresses) -> str
     readings = read_steps(detailed, scrub, experiment.shows)
     attention, more_attention = attention_of(steps, scrub, addresses)
     drifting, more_drifting = drift_of(steps, scrub)
+    names = {step.name for step in steps}
     origins = together(step.origins for step in steps)
     partitions = partitions_of(steps, scrub, addresses, lambda sentence: readings.problems.append(scrub.text(sentence)))
     return template(TEMPLATE, Path(__file__).parent).render(
@@ -91,7 +92,7 @@ def _render(experiment: PageSteps, scrub: Scrubber, addresses: Addresses) -> str
         origins=origins,
         size_of=lambda size: "not known" if size is None else readable_bytes(size),
         origins_total=total_of_origins(origins).describe(),
-        detailed=[detail_of(step, readings.records.get(step.name), scrub, addresses) for step in detailed],
+        detailed=[detail_of(step, readings.records.get(step.name), scrub, addresses, names) for step in detailed],
         in_detail={step.name for step in detailed},
         more_detailed=len(steps) - len(detailed),
         provenance=provenance_of(_records(steps), lambda function, commit: _commit_page(function, commit, scrub)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from marin_assets.experiment_page.addresses import Addresses
@@ -61,8 +61,11 @@ def _address(step: PageStep, addresses: Addresses) -> str:
     return "" if set(step.states) == {State.MISSING} else addresses.output(step.path)
 
 
-def detail_of(step: PageStep, read: StepRecord | None, scrub: Scrubber, addresses: Addresses) -> Detail:
-    """The details of a step, without the numbers and files of its record."""
+def detail_of(
+    step: PageStep, read: StepRecord | None, scrub: Scrubber, addresses: Addresses, names: Collection[str]
+) -> Detail:
+    """The details of a step, without the numbers and files of its record. `names`: those of the steps of the page."""
+    parents = [parent for parent in step.parents if parent in names][:MOST_PARENTS]
     record = read.record if read is not None else Record()
     return Detail(
         name=step.name,
@@ -70,8 +73,8 @@ def detail_of(step: PageStep, read: StepRecord | None, scrub: Scrubber, addresse
         state=step.state,
         shown=_state(step),
         description=scrub.text(str(record.description or step.description or "")),
-        parents=step.parents[:MOST_PARENTS],
-        more_parents=len(step.parents) - len(step.parents[:MOST_PARENTS]),
+        parents=tuple(parents),
+        more_parents=len(step.parents) - len(parents),
         adopted=scrub.text(describe_adopted(record)),
         address=_address(step, addresses),
     )
