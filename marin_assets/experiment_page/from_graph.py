@@ -25,6 +25,9 @@ from marin_resources.storage.output.store import Store
 from marin_resources.types.output import Observed, Output
 from marin_resources.wire.reference import reference_to
 
+MOST_COMPARED = 300
+"""Partitions of a step that are compared with the code of today: the last ones."""
+
 
 def steps_of_graph(title: str, graph: Graph, nodes: Sequence[Node], store: Store) -> PageSteps:
     """The page's steps for these nodes of the graph. Raises UnavailableError."""
@@ -67,12 +70,11 @@ def _drift(
 ) -> dict[str | None, Sequence[Drift]]:
     """The drift of a step's complete outputs, by key."""
     drift: dict[str | None, Sequence[Drift]] = {}
-    for member in members:
-        seen = observed[member.output]
-        if seen.done:
-            digests = {label: manifest_digest(observed[output]) for label, output in member.inputs.items()}
-            changed = without_plumbing(now.of(member, seen, digests))
-            drift |= {member.key: changed} if changed else {}
+    done = [member for member in members if observed[member.output].done]
+    for member in done[-MOST_COMPARED:]:
+        digests = {label: manifest_digest(observed[output]) for label, output in member.inputs.items()}
+        changed = without_plumbing(now.of(member, observed[member.output], digests))
+        drift |= {member.key: changed} if changed else {}
     return drift
 
 

@@ -21,6 +21,7 @@ from marin_resources.scrub.patterns import (
     without_secrets,
 )
 from marin_resources.scrub.private_values import PrivateValues
+from marin_resources.storage.watched_reads import count_read
 
 PREFIX = "<prefix>"
 TAG = re.compile(r"(<style>.*?</style>|<[^>]*>)", re.DOTALL)
@@ -46,7 +47,8 @@ class Scrubber:
         )
 
     def text(self, text: str) -> str:
-        """The text without what is private."""
+        """The text without what is private. A request of a server whose time is over ends here."""
+        count_read(b"")
         text = self._redactor.text(text)
         if self._prefixes is not None:
             text = self._prefixes.sub(PREFIX, text)

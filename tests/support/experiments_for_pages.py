@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from recorded_steps import Recorded, WorkConfig, step, work
 
@@ -13,7 +12,9 @@ from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step
 from marin_assets.step.values import output_path_of, this_partition, versioned
+from marin_resources.storage.files import write_bytes
 from marin_resources.storage.output.attempts import log_path
+from marin_resources.storage.paths import join
 
 LAST_LINE = "ValueError: shard 7 has 3 rows of <b>another</b> schema"
 
@@ -34,7 +35,7 @@ def fail(here: Recorded, last: Step, error: str, lines: Sequence[str]) -> None:
 
 def fail_node(here: Recorded, node: Node, error: str, lines: Sequence[str]) -> None:
     claim = here.claim(node)
-    Path(log_path(claim.path, claim.attempt)).write_text("".join(f"{line}\n" for line in lines))
+    write_bytes(log_path(claim.path, claim.attempt), "".join(f"{line}\n" for line in lines).encode())
     assert here.store.fail(claim, here.facts_of(node, build_graph([node.step])), error, "")
 
 
@@ -88,6 +89,6 @@ def drifting_experiment(here: Recorded) -> str:
     node = graph[raw]
     here.collect(node)
     claim = here.claim(node)
-    Path(claim.path, "value.json").write_text(json.dumps({"another": "content"}))
+    write_bytes(join(claim.path, "value.json"), json.dumps({"another": "content"}).encode())
     here.store.publish(claim, here.facts_of(node, graph), {"documents": 3})
     return write_record(here, "news", documents)

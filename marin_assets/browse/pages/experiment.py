@@ -18,6 +18,8 @@ from marin_assets.experiment_page.record_file import prefix_of, read_record_file
 from marin_resources.storage.files import stored_file
 
 MOST_STEPS = 5_000
+MOST_CHARACTERS = 1_000_000
+"""Characters of all names and functions of a record's steps, which the page repeats."""
 LOG_BYTES = 100_000
 """The end of a log that its link leads to."""
 STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
@@ -46,6 +48,12 @@ def experiment(asked: Asked) -> WholePage:
         raise LimitError(
             f"The record has {len(file.steps):,} steps, and the limit is {MOST_STEPS:,}. Write the page of some of "
             "them with `marin page RECORD SELECTION`."
+        )
+    characters = sum(len(step.name) + len(step.function) for step in file.steps)
+    if characters > MOST_CHARACTERS:
+        raise LimitError(
+            f"The names and functions of the record have {characters:,} characters, and the limit is "
+            f"{MOST_CHARACTERS:,}. Look at the file: it was not written by a run."
         )
     steps = steps_of_file(file, shows=shows, writes=False)
     html = page_of(steps, addresses_of(places))

@@ -33,7 +33,7 @@ CREATED = re.compile(rb'"created_date"\s*:\s*"([0-9T:.+ Z-]{10,40})"')
 MOST_RECORDS = 2_000
 """Records whose days are read."""
 MOST_RECORD_BYTES = 16 * 1024**2
-MOST_BYTES = 32 * 1024**2
+MOST_BYTES = 16 * 1024**2
 """Bytes of the whole records that one request parses."""
 MOST_LOOKS = 400
 """Outputs whose files one request reads, because they have no marker."""

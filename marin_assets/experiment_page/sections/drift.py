@@ -17,6 +17,7 @@ from marin_assets.stages.report.page_rows import finished_on
 from marin_resources.drift.drift import Drift
 from marin_resources.scrub.scrubber import Scrubber
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
+from marin_resources.storage.output.state_summary import State
 from marin_resources.types.record import Record
 
 MOST = 100
@@ -42,9 +43,9 @@ def drift_of(steps: Sequence[PageStep], scrub: Scrubber) -> tuple[list[Drifting]
 def _drifting(step: PageStep, scrub: Scrubber) -> Drifting:
     sentences = [_recomputed(step.past, step.records[0])] if step.past is not None else []
     counted = Counter(_sentence(change, scrub) for changes in step.drift.values() for change in changes)
-    outputs = len(step.outputs)
+    complete = step.states.get(State.COMPLETE, 0)
     for sentence, count in counted.items():
-        of = f" ({count:,} of {outputs:,} partitions)" if step.is_partitioned else ""
+        of = f" ({count:,} of {complete:,} partitions)" if step.is_partitioned else ""
         sentences.append(f"{sentence}{of}")
     more = len(sentences) - MOST_SENTENCES
     if more > 0:

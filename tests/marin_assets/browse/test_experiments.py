@@ -13,6 +13,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from browser_server import Browser, browsing
@@ -103,6 +104,27 @@ def test_experiments_are_listed_newest_first_with_states_and_lead_to_their_pages
         [log] = re.findall(r'href="([^"]+)">whole log<', page.html)
         assert LAST_LINE in unescape(browser.send("GET", unescape(log)).html)
         assert "/experiments" in re.findall(r'href="(/[^"]*)"', browser.get("").html)
+
+
+def test_a_bucket_has_experiments_too(gcs_prefix: str) -> None:
+    here = Recorded(Store(gcs_prefix))
+    failed_experiment(here)
+    drifting_experiment(here)
+    assert names_of(rows_of(here)) == ["news", "web"]
+    [row] = rows_of(here, state="failed")
+    html = experiment(requested([gcs_prefix], path=unquote(row["address"].partition("path=")[2]))).html
+    assert "4 steps: 2 complete, 1 failed, 1 not computed" in html
+    [log] = re.findall(r'href="(/file[^"]*)">whole log<', html)
+    assert gcs_prefix not in html
+    with browsing(gcs_prefix) as browser:
+        assert LAST_LINE in unescape(browser.send("GET", unescape(log)).html)
+
+
+def test_a_request_ends_at_its_limit_of_time(here: Recorded) -> None:
+    path = failed_experiment(here)
+    with browsing(here.store.prefix, limits=Limits(seconds=0)) as browser:
+        answer = browser.get("experiment", path=os.path.relpath(path, here.store.prefix))
+        assert (answer.status, "took longer than 0 s, its limit" in answer.sentence) == (503, True)
 
 
 def test_names_and_states_select_experiments(here: Recorded) -> None:
@@ -311,8 +333,11 @@ def test_a_record_that_is_too_large_is_one_sentence(here: Recorded, monkeypatch:
     put(here, "large-000000.json", {"steps": [], "description": "x" * (stored.MOST_RECORD_BYTES + 1)})
     many = [{"name": f"a/{number}", "output_path": f"a/{number}-123456"} for number in range(6_000)]
     put(here, "many-000000.json", {"steps": many})
+    long = [{"name": f"{number}{'x' * 300_000}", "output_path": "x"} for number in range(4)]
+    put(here, "long-000000.json", {"steps": long})
     with browsing(here.store.prefix) as browser:
-        for name, phrase in (("large", "bytes, and the limit is"), ("many", "6,000 steps, and the limit is 5,000")):
+        phrases = {"large": "bytes, and the limit is", "many": "6,000 steps, and", "long": "1,200,004 characters, and"}
+        for name, phrase in phrases.items():
             answer = browser.get("experiment", path=f"experiments/{name}-000000.json")
             assert (answer.status, phrase in answer.sentence) == (503, True)
 
