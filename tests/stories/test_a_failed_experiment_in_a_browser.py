@@ -45,6 +45,12 @@ def require_fits(tab: Any) -> None:
     assert width <= inner
 
 
+def is_at_its_end(element: Any) -> bool:
+    """Whether the last line of a text that scrolls is the one that is seen."""
+    seen: bool = element.evaluate("e => e.scrollTop === 0 && e.scrollHeight > e.clientHeight")  # reversed: 0 is the end
+    return seen
+
+
 def test_the_page_in_a_file_has_the_failing_log_behind_one_click(tab: Any, tmp_path: Path) -> None:
     here = Recorded(Store(str(tmp_path / "prefix")))
     file = tmp_path / "web.html"
@@ -59,6 +65,7 @@ def test_the_page_in_a_file_has_the_failing_log_behind_one_click(tab: Any, tmp_p
     tab.get_by_text("last lines of its log").click()
     assert log.is_visible()
     assert log.inner_text().endswith(LAST_LINE)
+    assert is_at_its_end(log)
     require_fits(tab)
     tab.locator(".dag .failed").click()  # a box leads to its step
     assert tab.url.endswith("#step-filtered/web")
@@ -79,6 +86,8 @@ def test_the_browser_leads_from_the_list_to_the_failing_log_in_two_clicks(tab: A
         tab.get_by_text("whole log").click()
         assert tab.locator("pre").inner_text().rstrip().endswith(LAST_LINE)
         assert "shard 0 of 400 read" in tab.locator("pre").inner_text()
+        end = tab.locator("pre").bounding_box()
+        assert end["y"] + end["height"] <= 900  # the last line is on the screen
         require_fits(tab)
         tab.goto(f"http://127.0.0.1:{server.port}/experiments?name=months")
         tab.locator("[data-open]").click()

@@ -21,7 +21,7 @@ MOST_STEPS = 5_000
 MOST_CHARACTERS = 1_000_000
 """Characters of all names and functions of a record's steps, which the page repeats."""
 LOG_BYTES = 100_000
-"""The end of a log that its link leads to."""
+"""The part of a log that its link leads to, at its end."""
 STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 POLICY = (
     "default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'none'; base-uri 'none'; "
@@ -75,6 +75,6 @@ def addresses_of(places: Places) -> Addresses:
             start = max(0, stored_file(path).size_bytes - LOG_BYTES)
         except OSError:
             return ""
-        return "" if text is None else address("file", path=text, start=start or "")
+        return "" if text is None else f"{address('file', path=text, start=start or '')}#end"
 
     return Addresses(output, log, trail=[("outputs", address("")), ("experiments", address("experiments"))])

@@ -99,9 +99,9 @@ def test_experiments_are_listed_newest_first_with_states_and_lead_to_their_pages
         assert "2 complete, 1 failed, 1 not computed" in answer.text
         page = browser.send("GET", unescape(links[2]))
         assert (page.status, "4 steps: 2 complete, 1 failed, 1 not computed" in page.text) == (200, True)
-        for link in re.findall(r'href="(/[^"]*)"', page.html):
+        for link in re.findall(r'href="(/[^"#]*)["#]', page.html):
             assert browser.send("GET", unescape(link)).status == 200
-        [log] = re.findall(r'href="([^"]+)">whole log<', page.html)
+        [log] = re.findall(r'href="([^"]+)#end">whole log<', page.html)
         assert LAST_LINE in unescape(browser.send("GET", unescape(log)).html)
         assert "/experiments" in re.findall(r'href="(/[^"]*)"', browser.get("").html)
 
@@ -114,7 +114,7 @@ def test_a_bucket_has_experiments_too(gcs_prefix: str) -> None:
     [row] = rows_of(here, state="failed")
     html = experiment(requested([gcs_prefix], path=unquote(row["address"].partition("path=")[2]))).html
     assert "4 steps: 2 complete, 1 failed, 1 not computed" in html
-    [log] = re.findall(r'href="(/file[^"]*)">whole log<', html)
+    [log] = re.findall(r'href="(/file[^"]*)#end">whole log<', html)
     assert gcs_prefix not in html
     with browsing(gcs_prefix) as browser:
         assert LAST_LINE in unescape(browser.send("GET", unescape(log)).html)
