@@ -26,6 +26,8 @@ from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
 from marin_assets.browse.pages.batch import batch
 from marin_assets.browse.pages.difference import difference
+from marin_assets.browse.pages.experiment import experiment
+from marin_assets.browse.pages.experiments import experiments
 from marin_assets.browse.pages.file import file
 from marin_assets.browse.pages.histograms.page import histogram
 from marin_assets.browse.pages.home import home
@@ -39,13 +41,13 @@ from marin_assets.browse.pages.way import way
 from marin_assets.browse.places import Places
 from marin_assets.browse.query import Query
 from marin_assets.browse.render import FOLDER, render, render_pieces
-from marin_assets.browse.site import Asked, Shown
-from marin_assets.browse.web.guard import Guard
+from marin_assets.browse.site import Asked, Shown, WholePage
+from marin_assets.browse.web.guard import CSP, Guard
 from marin_assets.browse.web.response_stream import StreamedPage, watch_connection
 from marin_assets.documents.document import DocumentError
 from marin_resources.types.errors import MarinError
 
-PageFunction = Callable[[Asked], Shown]
+PageFunction = Callable[[Asked], Shown | WholePage]
 
 PAGES: Mapping[str, PageFunction] = {
     "/": home,
@@ -62,6 +64,8 @@ PAGES: Mapping[str, PageFunction] = {
     "/search": search,
     "/histogram": histogram,
     "/difference": difference,
+    "/experiments": experiments,
+    "/experiment": experiment,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
@@ -108,6 +112,8 @@ def _page(show: PageFunction, asked: Asked) -> Response | Shown:
     """The page, or the page of its error; the facts of one that is sent while it is written. It runs in a thread."""
     try:
         shown = show(asked)
+        if isinstance(shown, WholePage):
+            return HTMLResponse(shown.html.encode("utf-8", "backslashreplace"), headers={CSP: shown.policy})
         return shown if shown.waits is not None else HTMLResponse(render(shown.template, shown.facts))
     except (MarinError, OSError, MemoryError) as error:
         return error_page(sentence_of(error), status_of(error))

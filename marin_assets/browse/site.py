@@ -57,3 +57,12 @@ class Shown:
     facts: Mapping[str, Any]
     waits: Waiting | None = None
     """The part that the page waits for: then it is sent while it is written. None: it is sent whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholePage:
+    """A page that is not made from a template of the browser."""
+
+    html: str
+    policy: str
+    """The content security policy of this page."""

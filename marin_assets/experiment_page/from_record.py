@@ -1,67 +1,124 @@
-"""The steps of a page from a record of an experiment, `<prefix>/experiments/<name>-<hash>.json`: ours, or Marin's.
+"""The steps of a page from a record of an experiment, with the states of their outputs.
 
 In:  the path of the record, and parts of names that select steps.
-Out: the steps, with the states of their outputs where they are now: below the prefix that the record is in, else below
-     the one that it names. A step is compared with the newest earlier output of its name.
+Out: the steps. A step is compared with the newest earlier output of its name; an output with the inputs that it read.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
-from marin_assets.experiment_page.page_steps import PageStep, PageSteps
-from marin_assets.inspection.compare.experiment_side import FORMAT
-from marin_assets.plan.reasons.causes import Cause, Why
-from marin_assets.plan.reasons.differences import differences
-from marin_assets.plan.reasons.read_inputs import name_of, path_of
+from marin_assets.experiment_page.earlier_partitions import VersionOfNow, why_of_partitions, why_since
+from marin_assets.experiment_page.page_steps import PageStep, PageSteps, everything
+from marin_assets.experiment_page.past_contents import past_contents
+from marin_assets.experiment_page.record_file import NoSuchRecordError, RecordedStep, RecordFile, read_record_file
+from marin_assets.plan.prepare import EXACT_UP_TO
+from marin_assets.plan.reasons.causes import Why
+from marin_assets.plan.record_facts.facts import manifest_digest
 from marin_assets.step.origin import Origin
+from marin_resources.drift.drift import Drift, find_drift
 from marin_resources.storage.completion.markers import Mark
-from marin_resources.storage.control import control
 from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.index.look import look_at_partitions, look_in_bulk
 from marin_resources.storage.output.store import Store
-from marin_resources.storage.paths import absolute, is_local
-from marin_resources.types.errors import InvalidInputError
-from marin_resources.types.output import Observed, Output, identity_of
+from marin_resources.types.output import Observed, Output
 from marin_resources.types.record import Record
 
-FOLDER = "experiments"
+OUTSIDE = "its path is outside of what is shown"
+
+Outputs = Mapping[str | None, Observed]
+"""Key of a partition -> its output; None -> that of a step without partitions."""
 
 
-class NoSuchRecordError(InvalidInputError):
-    """A record of an experiment that does not exist, or whose steps cannot be selected."""
+def steps_of_record(
+    path: str,
+    selections: Sequence[str] = (),
+    prefix: str | None = None,
+    *,
+    shows: Callable[[str], bool] = everything,
+    writes: bool = True,
+) -> PageSteps:
+    """The page's steps for the record at a path. `shows`, `writes`: see `steps_of_file`. Raises NoSuchRecordError,
+    ControlFileError and UnavailableError."""
+    return steps_of_file(read_record_file(path, prefix), selections, shows=shows, writes=writes)
 
 
-def steps_of_record(path: str, selections: Sequence[str] = (), prefix: str | None = None) -> PageSteps:
-    """The page's steps for a record. Raises NoSuchRecordError, ControlFileError and UnavailableError."""
-    content = control.read(path)
-    if content is None:
-        raise NoSuchRecordError(
-            f"No record of an experiment exists at {path!r}. Expected a file of <prefix>/experiments/."
-        )
-    fields = FORMAT.parse(content.data, path)
-    recorded = str(fields.get("prefix") or "").rstrip("/")
-    store = Store(prefix or _prefix_of(path) or recorded or ".")
-    steps = _selected(fields["steps"], selections, path)
-    outputs = {step["name"]: _output(step, recorded) for step in steps}
-    looked = store.look(outputs.values())
-    complete = CompleteOutputs(store.prefix)
-    earlier = {name: mark for name, output in outputs.items() if (mark := _earlier(output, complete)) is not None}
+def steps_of_file(
+    file: RecordFile,
+    selections: Sequence[str] = (),
+    *,
+    shows: Callable[[str], bool] = everything,
+    writes: bool = True,
+) -> PageSteps:
+    """The page's steps for a record. `shows`: whether a path may be read; `writes`: whether markers and packs, which
+    make the next page faster, may be written. Raises NoSuchRecordError and UnavailableError."""
+    store, steps = Store(file.prefix), _selected(file, selections)
+    complete = CompleteOutputs(store.prefix, writes=writes)
+    outputs = observe_steps(store, complete, steps, shows)
+    earlier = {step.name: mark for step in steps if (mark := _earlier(step.output, complete)) is not None}
     records = complete.records(earlier.values())
-    name_at = {step["output_path"].rstrip("/"): step["name"] for step in fields["steps"]}
+    why = {
+        step.name: why_since(step.version, mark, records.get(mark))
+        for step in steps
+        if (mark := earlier.get(step.name)) is not None
+    }
+    why |= why_of_partitions(
+        store,
+        [
+            VersionOfNow(name=step.name, hash=step.output.version, fields=step.version)
+            for step in steps
+            if step.is_partitioned
+        ],
+    )
+    past = past_contents(store, {step.output: outputs[step.name][None] for step in steps if None in outputs[step.name]})
+    digests = _digests(outputs)
     page_steps = [
-        _step(step, output, looked[output], name_at, earlier.get(output.name), records)
-        for step, output in zip(steps, outputs.values(), strict=True)
+        _step(step, store, outputs[step.name], why.get(step.name), past.get(step.output), digests) for step in steps
     ]
     return PageSteps(
-        title=os.path.basename(path).removesuffix(".json"),
+        title=file.title,
         prefix=store.prefix,
-        commit=str(fields.get("git_commit") or ""),
-        users=tuple(str(fields[name]) for name in ("user", "worker_id") if fields.get(name)),
-        steps=_inputs_first(page_steps, path),
+        commit=file.commit,
+        users=file.users,
+        steps=_inputs_first(page_steps, file.path),
+        shows=shows,
     )
+
+
+def observe_steps(
+    store: Store,
+    complete: CompleteOutputs,
+    steps: Sequence[RecordedStep],
+    shows: Callable[[str], bool],
+) -> dict[str, Outputs]:
+    """Name of a step -> its outputs as they are now. Of many outputs the complete ones are known by their markers."""
+    readable = [step for step in steps if step.is_plain and shows(store.locate(step.output))]
+    whole = [step.output for step in readable if not step.is_partitioned]
+    keys = {step.output: store.partitions(step.output) for step in readable if step.is_partitioned}
+    parts = [output.at(key) for output, several in keys.items() for key in several]
+    looked: dict[Output, Observed] = {}
+    if len(whole) + len(parts) > EXACT_UP_TO:
+        looked = {**look_in_bulk(store, whole, complete), **look_at_partitions(store, keys, complete)}
+    looked |= store.look(output for output in (*whole, *parts) if output not in looked)
+    outside = {step.name for step in steps} - {step.name for step in readable}
+    return {
+        step.name: {None: Observed(path=store.locate(step.output), damage=OUTSIDE)}
+        if step.name in outside
+        else {key: looked[step.output.at(key)] for key in keys[step.output]}
+        if step.is_partitioned
+        else {None: looked[step.output]}
+        for step in steps
+    }
+
+
+def _digests(outputs: Mapping[str, Outputs]) -> dict[str, str | None]:
+    """The label of an input -> today's digest of its manifest."""
+    return {
+        name if key is None else f"{name}[{key}]": manifest_digest(observed)
+        for name, of_step in outputs.items()
+        for key, observed in of_step.items()
+    }
 
 
 def _inputs_first(steps: Sequence[PageStep], path: str) -> list[PageStep]:
@@ -77,33 +134,14 @@ def _inputs_first(steps: Sequence[PageStep], path: str) -> list[PageStep]:
         ) from None
 
 
-def _prefix_of(path: str) -> str:
-    """The prefix whose folder of records holds the file; "" if it is elsewhere."""
-    folder = os.path.dirname(absolute(path) if is_local(path) else path)
-    return os.path.dirname(folder) if os.path.basename(folder) == FOLDER else ""
-
-
-def _selected(steps: Sequence[Mapping[str, Any]], selections: Sequence[str], path: str) -> list[Mapping[str, Any]]:
-    """The steps, each name once, whose names contain one of the selections; all without one."""
-    every = list({step["name"]: step for step in steps}.values())
+def _selected(file: RecordFile, selections: Sequence[str]) -> list[RecordedStep]:
+    """The steps whose names contain one of the selections; all without one."""
     for text in selections:
-        if not any(text in step["name"] for step in every):
+        if not any(text in step.name for step in file.steps):
             raise NoSuchRecordError(
-                f"No step of {path!r} has {text!r} in its name. Of a record, pass parts of the names of its steps."
+                f"No step of {file.path!r} has {text!r} in its name. Of a record, pass parts of the names of its steps."
             )
-    return [step for step in every if not selections or any(text in step["name"] for text in selections)]
-
-
-def _output(step: Mapping[str, Any], recorded: str) -> Output:
-    """The output at the recorded path, relative to the prefix if it is below the recorded one."""
-    place, version = step["output_path"].rstrip("/"), step.get("version")
-    inside = recorded and place.startswith(f"{recorded}/")
-    return Output(
-        name=step["name"],
-        version=path_of(version)[-6:] if version else "",
-        identity=identity_of(version) if version else "",
-        override=place.removeprefix(f"{recorded}/") if inside else place,
-    )
+    return [step for step in file.steps if not selections or any(text in step.name for text in selections)]
 
 
 def _earlier(output: Output, complete: CompleteOutputs) -> Mark | None:
@@ -115,36 +153,35 @@ def _earlier(output: Output, complete: CompleteOutputs) -> Mark | None:
 
 
 def _step(
-    step: Mapping[str, Any],
-    output: Output,
-    observed: Observed,
-    name_at: Mapping[str, str],
-    earlier: Mark | None,
-    records: Mapping[Mark, Record],
+    step: RecordedStep,
+    store: Store,
+    outputs: Outputs,
+    why: Why | None,
+    past: Record | None,
+    digests: Mapping[str, str | None],
 ) -> PageStep:
-    version = step.get("version") or {}
-    below = [*(version.get("dependencies") or ()), *(version.get("pseudo_dependencies") or ())]
-    by_path = [name_at[path.rstrip("/")] for path in step.get("dependencies") or () if path.rstrip("/") in name_at]
+    recorded = [observed.record for observed in outputs.values()]
     origins = {
         name: Origin(name=origin.name, licence=origin.licence, bytes=origin.bytes, homepage=origin.homepage)
-        for name, origin in observed.record.origins.items()
+        for record in recorded[:1]
+        for name, origin in record.origins.items()
     }
     return PageStep(
-        name=step["name"],
-        version=output.version,
-        parents=tuple(dict.fromkeys([*map(name_of, below), *by_path])),
-        function=step.get("fn_name") or "",
-        description=str(observed.record.description or ""),
-        outputs={None: observed},
+        name=step.name,
+        version=step.output.version,
+        parents=step.parents,
+        function=step.function,
+        description=next((str(record.description) for record in recorded if record.description), ""),
+        outputs=outputs,
+        is_partitioned=None not in outputs,
         origins=origins,
-        why=None if earlier is None else _why(version, earlier, records.get(earlier)),
+        why=why,
+        path=store.locate(step.output),
+        drift={key: changed for key, observed in outputs.items() if (changed := _drift(observed, digests))},
+        past=past,
     )
 
 
-def _why(version: Mapping[str, Any], earlier: Mark, record: Record | None) -> Why:
-    if record is None or not record.version:
-        return Why(earlier=earlier, own=(), inputs=(), causes=())
-    changed = differences(record.version, version, was_config=record.config)
-    causes = tuple(Cause(step=str(version.get("name", "")), change=change) for change in changed.fields)
-    inputs = tuple(change.name for change in changed.inputs)
-    return Why(earlier=earlier, own=changed.fields, inputs=inputs, causes=causes)
+def _drift(observed: Observed, digests: Mapping[str, str | None]) -> tuple[Drift, ...]:
+    """The inputs that were computed again since. The code of the step is not in a record of an experiment."""
+    return find_drift(observed.record, Record(), digests) if observed.done else ()

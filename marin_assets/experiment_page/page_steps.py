@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from marin_assets.plan.reasons.causes import Why
 from marin_assets.step.origin import NONE, Origins
+from marin_resources.drift.drift import Drift
 from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.types.output import Observed
 from marin_resources.types.record import Record
 
 URGENT = (State.FAILED, State.DEAD, State.BLOCKED, State.RUNNING, State.MISSING, State.COMPLETE)
 """States in the order in which people act on them."""
+
+
+def everything(path: str) -> bool:
+    """The rule of a page that may read at every path."""
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +44,12 @@ class PageStep:
     """Environment variables that it declares as secrets."""
     why: Why | None = None
     """The changes since its newest earlier output."""
+    path: str = ""
+    """The folder of its output, or of its partitions."""
+    drift: Mapping[str | None, Sequence[Drift]] = field(default_factory=dict)
+    """Key of a partition, or None -> changes since the output was computed that its version does not cover."""
+    past: Record | None = None
+    """The newest record of an earlier computation of this very version, if its content was another."""
 
     @cached_property
     def states(self) -> Mapping[State, int]:
@@ -75,3 +87,5 @@ class PageSteps:
     """The commit in the record of the experiment; "" for an experiment of the code."""
     users: tuple[str, ...] = ()
     """Names of persons and machines in the record of the experiment, which no page has."""
+    shows: Callable[[str], bool] = everything
+    """Whether the page may read at a path."""

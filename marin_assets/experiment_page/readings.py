@@ -5,20 +5,18 @@ A record or a file that cannot be read is a sentence of the page.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from marin_assets.experiment_page.page_steps import PageStep
-from marin_assets.experiment_page.scrub.png import without_texts
-from marin_assets.experiment_page.scrub.scrubber import Scrubber
+from marin_assets.experiment_page.page_steps import PageStep, everything
 from marin_assets.stages.report.records import StepRecord
 from marin_assets.stages.report.report import generated_texts, loss_charts, plots_of, score_charts
 from marin_assets.stages.report.timeline import draw_tries
 from marin_assets.stages.report.waterfall import waterfall_charts
+from marin_resources.scrub.scrubber import Scrubber
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.state_summary import State
 from marin_resources.types.errors import MarinError
@@ -32,7 +30,10 @@ MOST_CONFIG_CHARACTERS = 10_000
 MOST_PLOT_BYTES = 3_000_000
 """Bytes of all plots of a page together."""
 MOST_TEXT_CHARACTERS = 2_000
-UNREADABLE = (MarinError, OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError)
+UNREADABLE = (
+    *(MarinError, OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError),
+    RecursionError,
+)
 """Errors of files that are damaged, or of another shape than today's."""
 
 Read = TypeVar("Read")
@@ -69,8 +70,8 @@ def steps_in_detail(steps: Sequence[PageStep]) -> list[PageStep]:
     return [step for _, step in sorted(sorted(enumerate(steps), key=rank)[:MOST_STEPS], key=lambda pair: pair[0])]
 
 
-def read_steps(steps: Sequence[PageStep], scrub: Scrubber) -> Readings:
-    """Read the records and files of these steps."""
+def read_steps(steps: Sequence[PageStep], scrub: Scrubber, shows: Callable[[str], bool] = everything) -> Readings:
+    """Read the records and files of these steps. `shows`: whether a path may be read."""
     readings = Readings()
 
     def attempt(subject: str, read: Callable[[], Read], otherwise: Read) -> Read:
@@ -82,7 +83,7 @@ def read_steps(steps: Sequence[PageStep], scrub: Scrubber) -> Readings:
 
     for step in steps:
         if step.whole is not None and step.state is State.COMPLETE:
-            record = attempt(f"The record of {step.name!r}", partial(_record, step), None)
+            record = attempt(f"The record of {step.name!r}", partial(_record, step, shows), None)
             if record is not None:
                 readings.records[step.name] = record
     for label, step_record in readings.records.items():
@@ -91,7 +92,7 @@ def read_steps(steps: Sequence[PageStep], scrub: Scrubber) -> Readings:
         readings.losses |= attempt(f"The losses {about}", partial(loss_charts, own), no_losses)
         readings.scores[label] = attempt(f"The scores {about}", partial(score_charts, step_record, own), [])
         readings.generated[label] = attempt(f"The texts {about}", partial(_texts, step_record, scrub), [])
-        readings.plots[label] = attempt(f"The plots {about}", partial(_plots, step_record), [])
+        readings.plots[label] = attempt(f"The plots {about}", partial(plots_of, step_record), [])
         tries = attempt(f"The tries {about}", partial(_tries, step_record), "")
         readings.timelines |= {label: tries} if tries else {}
         readings.configs[label] = _config(step_record.record, scrub)
@@ -100,23 +101,17 @@ def read_steps(steps: Sequence[PageStep], scrub: Scrubber) -> Readings:
     return readings
 
 
-def _record(step: PageStep) -> StepRecord | None:
+def _record(step: PageStep, shows: Callable[[str], bool]) -> StepRecord | None:
     observed = step.whole
     assert observed is not None
     record = (read_record(observed.path) if observed.listed else None) or observed.record
-    return StepRecord(label=step.name, path=observed.data_path, own_path=observed.path, record=record)
+    data_path = observed.data_path if shows(observed.data_path) else observed.path
+    return StepRecord(label=step.name, path=data_path, own_path=observed.path, record=record)
 
 
 def _texts(record: StepRecord, scrub: Scrubber) -> list[dict[str, Any]]:
     rows = generated_texts(record)
     return [{name: scrub.text(str(row[name]))[:MOST_TEXT_CHARACTERS] for name in ("prompt", "text")} for row in rows]
-
-
-def _plots(record: StepRecord) -> list[tuple[str, str]]:
-    """The plots without the texts that programs write into pictures."""
-    start = "data:image/png;base64,"
-    pictures = [(name, base64.b64decode(source.removeprefix(start))) for name, source in plots_of(record)]
-    return [(name, f"{start}{base64.b64encode(without_texts(picture)).decode()}") for name, picture in pictures]
 
 
 def _keep_plots(readings: Readings) -> None:

@@ -10,11 +10,11 @@ import dataclasses
 from collections.abc import Iterable
 
 from marin_assets.step.graph import Graph, Node
-from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.index.complete import CompleteOutputs
+from marin_resources.storage.index.look import look_at_partitions
 from marin_resources.storage.output.state_summary import PartitionState, states_of_partitions
 from marin_resources.storage.output.store import Store
-from marin_resources.types.output import Observed, Output, Status
+from marin_resources.types.output import Observed, Output
 
 
 def with_partitions(store: Store, nodes: Iterable[Node]) -> list[Node]:
@@ -42,26 +42,15 @@ def known_partitions(
         output for node in nodes for output in (node.output, *node.inputs.values()) if output.partition is not None
     }
     own_and_read = ((graph[node.step], *(source for source, _ in node.reads)) for node in nodes)
-    observed: dict[Output, Observed] = {}
-    marked: dict[Output, CompletionMarker] = {}
+    keys: dict[Output, list[str]] = {}
     for step in dict.fromkeys(step for several in own_and_read for step in several):
-        if step.step.partitions is None:
-            continue
-        stored = frozenset(store.partitions(step.output))
-        done = store.done_partitions(step.output, stored)
-        for output in outputs:
-            if (output.name, output.version) != (step.name, step.version.hash):
-                continue
-            if output.partition in done:
-                marked[output] = done[output.partition]
-            elif output.partition not in stored:
-                observed[output] = Observed(path=store.locate(output), listed=True)
-    records = complete.records_of_partitions({store.locate(output): mark for output, mark in marked.items()})
-    for output in marked:
-        path = store.locate(output)
-        if path in records:
-            observed[output] = Observed(path=path, status=Status.SUCCESS, record=records[path], listed=True)
-    return observed
+        if step.step.partitions is not None:
+            keys[step.output] = [
+                output.partition
+                for output in outputs
+                if (output.name, output.version) == (step.name, step.version.hash) and output.partition is not None
+            ]
+    return look_at_partitions(store, keys, complete)
 
 
 def partition_states(node: Node, store: Store, keys: Iterable[str] = ()) -> list[PartitionState]:

@@ -23,8 +23,8 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 """Nothing is loaded but the one style sheet and the one script; a frame of a page inherits this."""
+CSP = "Content-Security-Policy"
 HEADERS = {
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -35,7 +35,7 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI middleware: refuses what is not a read for an expected host, and adds HEADERS."""
+    """ASGI middleware: refuses what is not a read for an expected host, and adds HEADERS and the policy."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
         self._app = app
@@ -49,6 +49,7 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                headers.setdefault(CSP, POLICY)  # the page of an experiment has its own, which allows its style alone
                 for name, value in HEADERS.items():
                     headers[name] = value
             await send(message)

@@ -104,7 +104,6 @@ h1 { font-size: 1.6rem; overflow-wrap: anywhere }
 h2 { font-size: 1.05rem; margin: 1.6rem 0 0.5rem }
 p { margin: 0.3rem 0; overflow-wrap: anywhere }
 .picture { overflow-x: auto; margin: 1rem 0 }
-.picture svg { width: 99999px }
 .prefix, code { font-family: ui-monospace, monospace; font-size: 13px }
 .sum { font-weight: 600 }
 ul { margin: 0.6rem 0; padding-left: 1.2rem }

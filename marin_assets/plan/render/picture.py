@@ -57,7 +57,7 @@ def image_of(planned: Sequence[Planned]) -> str:
     assert size is not None
     scale = min(1.0, IMAGE_WIDTH / int(size[1]))
     width, height = (round(scale * int(pixels)) for pixels in size.groups())
-    opening, _, rest = svg.partition(">")
+    opening, _, rest = svg.replace(f' width="{size[1]}"', "", 1).partition(">")
     return (
         f'{opening} xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
         f"<style>text{{font-family:system-ui,sans-serif}}{STYLE}</style>{rest}"

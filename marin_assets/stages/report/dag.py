@@ -13,6 +13,8 @@ from html import escape
 
 CHARACTER, PADDING, NODE_HEIGHT, LAYER_HEIGHT, GAP = 7.6, 44, 46, 82, 26
 SWEEPS = 12
+BROAD = 1000
+"""Width of a picture beyond which a page gives it more room than its text has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +55,9 @@ def draw_dag(nodes: Sequence[DagNode]) -> str:
     waypoints = set(layout.x) - {node.key for node in nodes}
     edges = "".join(draw_edge(a, b, centre, top, waypoints) for a, b in layout.edges)
     boxes = "".join(draw_node(node, centre[node.key], top[node.key]) for node in nodes)
+    names = "dag broad" if width > BROAD else "dag"
     return (
-        f'<svg class="dag" viewBox="0 0 {width:.0f} {height}" style="max-width:{width:.0f}px" role="img" '
+        f'<svg class="{names}" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" role="img" '
         f'aria-label="Steps and their inputs">{edges}{boxes}</svg>'
     )
 

@@ -78,6 +78,14 @@ def parse_number(text: str) -> tuple[float, float]:
     return float(f"{whole.replace(',', '')}.{digits or 0}") * scale, 0.5 * 10.0 ** -len(digits or "") * scale
 
 
+def shown_numbers(html: str) -> list[tuple[str, str]]:
+    """The exact value and the shown text of each tagged number of a page."""
+    page = TaggedNumbers()
+    page.feed(html)
+    page.close()
+    return [(exact, text) for _, _, exact, text in page.found]
+
+
 def check_numbers(html: str, records: Mapping[str, StepRecord]) -> tuple[int, list[str]]:
     """Return how many numbers the page shows, and a sentence for each that differs from the records."""
     page = TaggedNumbers()

@@ -7,6 +7,9 @@ Out: `report.html`: the losses, accuracies and kept shares, the loss curve, scor
      generated texts; then the DAG, the expectations and whether each held, sample questions, counts, times and sizes
      of each step, what they cost, waterfalls with rejected documents to read, and provenance.
 
+It looks as the page of an experiment does, by the same templates, and can be published as that: paths, users, hosts and
+addresses are removed, those of the machines in the records.
+
 Every number on the page is tagged with its step and its place in the record. The finished page is parsed and compared
 with the records, which are read again: `mismatches` counts the numbers that differ.
 """
@@ -19,7 +22,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,12 +30,17 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.stages.report.charts import draw_losses, draw_score_bars
 from marin_assets.stages.report.dag import DagNode, draw_dag
-from marin_assets.stages.report.numbers import ALL, check_numbers, tagged
-from marin_assets.stages.report.records import ReportError, StepRecord, flat_numbers, parents_of, read_records
+from marin_assets.stages.report.numbers import ALL, check_numbers, shown_numbers, tagged
+from marin_assets.stages.report.page_rows import details_of, rows_of
+from marin_assets.stages.report.provenance import provenance_of
+from marin_assets.stages.report.records import ReportError, StepRecord, parents_of, read_records
 from marin_assets.stages.report.timeline import draw_tries
 from marin_assets.stages.report.waterfall import rejected_documents, waterfall_charts
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.scrub.png import without_texts
+from marin_resources.scrub.private_values import recorded_values
+from marin_resources.scrub.scrubber import Scrubber
 from marin_resources.storage.files import exists, read_bytes, size_of, write_bytes
 from marin_resources.storage.paths import join
 from marin_resources.types.near_names import expected_one_of
@@ -114,8 +122,12 @@ def write_report(config: ReportConfig) -> dict[str, Any]:
     """
     records = read_records(config.inputs)
     checked = check_expectations(config.expectations, records)
-    html = render(config, records, checked)
-    numbers, wrong = check_numbers(html, read_records(config.inputs))
+    scrub = Scrubber(recorded_values(step.record for step in records.values()))
+    page = render(config, records, checked, scrub)
+    numbers, wrong = check_numbers(page, read_records(config.inputs))
+    html = scrub.page(page)
+    if shown_numbers(html) != shown_numbers(page):
+        wrong.append("numbers of the page were taken for addresses, and removed")
     for sentence in wrong:
         log.error("The report is wrong: %s", sentence)
     write_bytes(join(config.output_path, REPORT), html.encode())
@@ -145,9 +157,14 @@ def check_expectations(
     ]
 
 
-def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Sequence[CheckedExpectation]) -> str:
-    """Return the page as HTML."""
+def render(
+    config: ReportConfig, records: Mapping[str, StepRecord], checked: Sequence[CheckedExpectation], scrub: Scrubber
+) -> str:
+    """Return the page as HTML, which is not scrubbed as a whole yet."""
     from markupsafe import Markup
+
+    def number(*place: str) -> str:
+        return Markup(tagged(records, *place))
 
     states = {
         label: state_of([expectation for expectation in checked if expectation.label == label]) for label in records
@@ -159,13 +176,15 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         dag=Markup(draw_dag([node_of(step, records, states[label]) for label, step in records.items()])),
         outcomes=outcomes_of(records),
         best={label: best for label, step in records.items() if isinstance(best := step.result.get("best"), str)},
-        number=lambda *place: Markup(tagged(records, *place)),
+        number=number,
         ALL=ALL,
-        expectations=checked,
-        counts={label: main_counts(step) for label, step in records.items()},
+        is_report=True,
+        expectations=[expectation_row(expectation, number) for expectation in checked],
+        rows=rows_of(records, states, number),
+        in_detail=records,
+        more_rows=0,
         details={label: details_of(step) for label, step in records.items()},
         parents={label: parents_of(step, records) for label, step in records.items()},
-        shares=shares_of_time(records),
         amounts=AMOUNTS,
         gaps=list(_gaps_of(records)),
         waterfalls=[(labels, Markup(chart)) for labels, chart in waterfall_charts(records)],
@@ -178,9 +197,22 @@ def render(config: ReportConfig, records: Mapping[str, StepRecord], checked: Seq
         },
         questions={label: sample_questions(step, config.sample_questions) for label, step in records.items()},
         generated={label: generated_texts(step) for label, step in records.items()},
-        plots={label: plots_of(step) for label, step in records.items()},
-        configs={label: json.dumps(step.record.config, indent=2) for label, step in records.items()},
+        plots={label: _readable_plots(step) for label, step in records.items()},
+        configs={label: json.dumps(scrub.json(step.record.config), indent=2) for label, step in records.items()},
+        provenance=provenance_of((label, step.record) for label, step in records.items()),
     )
+
+
+def expectation_row(checked: CheckedExpectation, number: Callable[[str, str], str]) -> dict[str, Any]:
+    """A row of the table of expectations."""
+    return {
+        "step": checked.label,
+        "link": f"#step-{checked.label}",
+        "expected": checked.expectation.describe(),
+        "description": checked.expectation.description,
+        "shown": number(checked.label, f"result.{checked.expectation.metric}"),
+        "held": checked.held,
+    }
 
 
 def template(name: str, *folders: Path) -> jinja2.Template:
@@ -228,31 +260,6 @@ def node_of(step: StepRecord, records: Mapping[str, StepRecord], state: str) -> 
         state=state,
         parents=tuple(parents_of(step, records)),
     )
-
-
-def main_counts(step: StepRecord) -> list[tuple[str, str]]:
-    """Return name and place of the first three whole numbers at the top level of a result: its main counts."""
-    counts = [name for name, value in step.result.items() if type(value) is int and not name.endswith("bytes")]
-    return [(words(name), f"result.{name}") for name in counts[:3]]
-
-
-def details_of(step: StepRecord) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return name and place of every number of the result: those at the top level, and those in nested dicts."""
-    places = list(flat_numbers(step.result, "result"))
-    top = [(words(place.removeprefix("result.")), place) for place in places if place.count(".") == 1]
-    nested = [(place.removeprefix("result."), place) for place in places if place.count(".") > 1]
-    return top, nested
-
-
-def words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def shares_of_time(records: Mapping[str, StepRecord]) -> dict[str, float]:
-    """Return each step's duration as a percentage of the longest, for the bars."""
-    durations = {label: step.value("duration_s") or 0.0 for label, step in records.items()}
-    longest = max([*durations.values(), 1e-9])
-    return {label: round(100 * duration / longest, 1) for label, duration in durations.items()}
 
 
 def loss_charts(records: Mapping[str, StepRecord]) -> dict[str, str]:
@@ -305,15 +312,32 @@ def generated_texts(step: StepRecord) -> list[dict[str, Any]]:
 
 
 def plots_of(step: StepRecord) -> list[tuple[str, str]]:
-    """Return name and data URL of the plots that the page does not draw itself."""
+    """Return name and data URL of the plots that the page does not draw itself, without the texts inside the files.
+
+    Raises ValueError for one that is damaged."""
     if step.has(METRICS) or step.has(SAMPLES):
         return []
     plots = []
     for name in step.result.get("plots") or []:
+        if not isinstance(name, str) or not is_inside(name):
+            continue
         path = join(step.path, name)
         if name.endswith(".png") and exists(path) and size_of(path) <= MAX_PLOT_BYTES:
-            plots.append((name, f"data:image/png;base64,{base64.b64encode(read_bytes(path)).decode()}"))
+            plots.append((name, f"data:image/png;base64,{base64.b64encode(without_texts(read_bytes(path))).decode()}"))
     return plots
+
+
+def _readable_plots(step: StepRecord) -> list[tuple[str, str]]:
+    try:
+        return plots_of(step)
+    except ValueError as error:
+        log.warning("The plots of %r are left out: %s.", step.label, error)
+        return []
+
+
+def is_inside(name: str) -> bool:
+    """Whether the name of a file in a record leads to a file of the output itself."""
+    return "://" not in name and "\\" not in name and not {"", ".", ".."}.intersection(name.split("/"))
 
 
 def _gaps_of(records: Mapping[str, StepRecord]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from marin_resources.ray_tpu.log.attempt_log import local_log, visible
-from marin_resources.storage.files import read_from, size_of
+from marin_resources.storage.files import open_to_read, read_from, size_of
 from marin_resources.storage.paths import is_local
 
 TAIL_BYTES = 4096
@@ -32,7 +32,7 @@ def last_lines(path: str, most: int) -> list[str]:
 
 def _tail(path: str, most_bytes: int = TAIL_BYTES) -> bytes:
     try:
-        with open(local_log(path), "rb") as file:
+        with open_to_read(local_log(path)) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - most_bytes))
             return file.read()
     except (FileNotFoundError, NotADirectoryError):

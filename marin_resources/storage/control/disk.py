@@ -14,6 +14,7 @@ from marin_resources.storage.filesystems.disk import describe_type, write_on_dis
 from marin_resources.storage.filesystems.rights import is_denied, no_right
 from marin_resources.storage.filesystems.sharing import make_folders
 from marin_resources.storage.paths import absolute
+from marin_resources.storage.watched_reads import watched
 from marin_resources.types.versioned_json import ControlFileError
 
 
@@ -21,7 +22,7 @@ class DiskControlFiles:
     def read(self, path: str) -> Snapshot | None:
         """A regular file. Raises ControlFileError for anything else at `path`; a FIFO would block its reader."""
         try:
-            with open(open_regular(path, os.O_RDONLY), "rb") as file:
+            with watched(open(open_regular(path, os.O_RDONLY), "rb"), path) as file:
                 return Snapshot(file.read(), _generation(os.fstat(file.fileno())))
         except (FileNotFoundError, NotADirectoryError):
             return None

@@ -46,8 +46,10 @@ class _Request:
 class CompleteOutputs:
     """The complete outputs below a prefix, as they were listed at the first query of this object."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, *, writes: bool = True) -> None:
+        """`writes`: whether packs, and the markers that outputs lack, may be written."""
         self.prefix = normalize_prefix(prefix)
+        self.writes = writes
         self._records: packs.Records = {}
         self._packed: packs.Records | None = None
 
@@ -105,6 +107,8 @@ class CompleteOutputs:
         """
         slim = {file: packs.slim(record) for file, record in read.items()}
         self._records.update(slim)
+        if not self.writes:
+            return
         try:
             packs.keep_packed(self.prefix, slim, self._names_of_packs, self._packed, self._list_live)
         except (OSError, UnavailableError) as error:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from marin_resources.storage.completion.markers import mark_of, write_mark
+from marin_resources.storage.completion.partition_markers import CompletionMarker
 from marin_resources.storage.control.protocol import UnavailableError
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.index.complete import CompleteOutputs
@@ -52,15 +53,37 @@ def look_in_bulk(store: Store, outputs: Iterable[Output], complete: CompleteOutp
     return {**states, **read}
 
 
+def look_at_partitions(
+    store: Store, keys: Mapping[Output, Collection[str]], complete: CompleteOutputs
+) -> dict[Output, Observed]:
+    """The states of these partitions, by version, that are complete, or were never begun. One whose record cannot be
+    read is left out."""
+    observed: dict[Output, Observed] = {}
+    marked: dict[str, tuple[Output, CompletionMarker]] = {}
+    for whole, requested in keys.items():
+        stored = frozenset(store.partitions(whole))
+        done = store.done_partitions(whole, stored)
+        for key in requested:
+            output = whole.at(key)
+            if key in done:
+                marked[store.locate(output)] = output, done[key]
+            elif key not in stored:
+                observed[output] = Observed(path=store.locate(output), listed=True)
+    records = complete.records_of_partitions({path: marker for path, (_, marker) in marked.items()})
+    for path, record in records.items():
+        observed[marked[path][0]] = Observed(path=path, status=Status.SUCCESS, record=record, listed=True)
+    return observed
+
+
 def mark_complete(store: Store, complete: CompleteOutputs, read: Mapping[Output, Observed]) -> None:
     """Write the markers that complete outputs lack, of those whose files were read, and keep their records.
 
     Marin's outputs have none, nor have those of an earlier version of this software. Without the right to write,
-    nothing is written.
+    and with a `complete` that does not write, nothing is written.
     """
     done = {output: seen for output, seen in read.items() if seen.done and seen.match is Match.SAME}
     lacking = {output: seen.record for output, seen in done.items() if not _is_marked(complete, output)}
-    if not lacking:
+    if not lacking or not complete.writes:
         return
     new = {output: mark_of(output, record) for output, record in lacking.items()}
     first, *others = new.values()

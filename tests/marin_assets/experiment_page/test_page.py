@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from partition_steps import part
-from recorded_steps import Recorded, chain, step
+from experiments_for_pages import KEYS, drifting_experiment, fail_node, partitioned_experiment, write_record
+from partition_steps import keys, part
+from png_pictures import picture_with_text
+from recorded_steps import Recorded, WorkConfig, chain, step, work
 
 from marin_assets.experiment_page.from_graph import steps_of_graph
+from marin_assets.experiment_page.from_record import steps_of_record
 from marin_assets.experiment_page.page import page_of
 from marin_assets.stages.report.numbers import check_numbers
 from marin_assets.stages.report.records import read_records
@@ -23,6 +26,7 @@ from marin_assets.step.graph import Node, build_graph
 from marin_assets.step.origin import Origin
 from marin_assets.step.partitions.sets import static
 from marin_assets.step.step import Step
+from marin_assets.step.values import this_partition
 from marin_resources.storage.output.attempts import log_path
 from marin_resources.storage.output.store import Claim, Store
 
@@ -180,6 +184,92 @@ def test_partitions_are_one_row_and_one_box_with_their_states(here: Recorded, tm
         assert re.search(row, text)
     dynamic = part("none", static("x"), tmp_path / "calls")
     assert "1 not computed" in page(here, dynamic)
+
+
+def of_record(here: Recorded, path: str) -> str:
+    html = page_of(steps_of_record(path, writes=False))
+    Structure(html)
+    assert here.store.prefix not in html
+    return html
+
+
+def rows_of(html: str, anchor: str) -> list[list[str]]:
+    """The cells of the table after this id, row by row."""
+    table = html[html.index(f'id="{anchor}"') :].partition("</table>")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table, re.DOTALL)
+    return [[" ".join(text_of(cell).split()) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)] for row in rows]
+
+
+def test_partitions_are_compared_with_the_previous_one_and_across_steps(here: Recorded) -> None:
+    html = of_record(here, partitioned_experiment(here))
+    assert "2 steps, 5 outputs: 4 complete, 1 failed" in html
+    assert rows_of(html, "partitions") == [
+        ["", "raw/months", "documents/months"],
+        ["2026-01", "complete", "complete"],
+        ["2026-02", "complete", "failed"],
+        ["2026-03", "complete", ""],
+    ]
+    rows = rows_of(html, "partitions-raw/months")[1:]
+    assert [row[:2] for row in rows] == [[key, "complete"] for key in KEYS[:3]]
+    assert [row[2].partition(" documents")[::2] for row in rows] == [("1,000", ""), ("1,500", " +50 %"), ("1,500", "")]
+    assert [row[5] for row in rows] == ["", "", "another Python; another uv.lock (than 2026-02)"]
+    assert "KeyError: 'url'" in html
+    assert 'value: "before" -> "x"' in text_of(html)  # an earlier version of the partitioned step
+
+
+@pytest.mark.long
+def test_of_many_partitions_the_unfinished_and_the_last_ones_are_shown(here: Recorded) -> None:
+    step = Step(
+        name="raw/days", fn=work, partitions=static(*keys(310)), config=WorkConfig(value=this_partition(), note="x")
+    )
+    graph = build_graph([step])
+    for place, key in enumerate(keys(310)):
+        if place == 7:
+            fail_node(here, graph[step].at(key), "KeyError: 'x'", ["x"])
+        else:
+            here.publish(graph[step].at(key), graph, {}, {"rows": 100 + place})
+    began_s = time.process_time()
+    html = of_record(here, write_record(here, "days", step))
+    assert time.process_time() - began_s < 5
+    assert "1 step, 310 outputs: 309 complete, 1 failed" in html
+    rows = rows_of(html, "partitions-raw/days")[1:]
+    assert [row[0] for row in rows] == ["k0007", *keys(310)[-59:]]
+    assert rows[-1][2] == "409 rows +0.2 %"
+    assert "250 more are not shown" in text_of(html)
+
+
+def test_drift_is_shown_where_it_exists_from_records_and_from_the_code(here: Recorded) -> None:
+    html = text_of(of_record(here, drifting_experiment(here)))
+    assert re.search(r"raw/news\s+The output was computed on .* and again since, and its content differs, 64 B", html)
+    assert "The input 'raw/news' was computed again, and its content differs from the one read." in html
+    done = step("raw/other", 5, note="then")
+    here.make(done)
+    html = page(here, step("raw/other", 5, note="then"))
+    assert 'id="drift"' not in html
+    html = text_of(page(here, step("raw/other", 5, note=f"now in {here.store.prefix}")))
+    assert "The unversioned field 'note' was 'then' and is 'now in <prefix>' now." in html
+
+
+def test_the_expectations_of_a_report_are_a_section(here: Recorded) -> None:
+    report = step("report/mine", 1)
+    rows = [
+        {"step": "model", "expected": "acc at least 0.3", "found": 0.31234, "held": True},
+        {"step": "<b>data</b>", "expected": "rows at least 5", "found": None, "held": False},
+    ]
+    here.make(report, result={"summary": [*rows, "no row", {"expected": 3}]})
+    html = page(here, report)
+    assert rows_of(html, "expectations")[1:] == [
+        ["model", "acc at least 0.3", "0.3123", "✓ held"],
+        ["<b>data</b>", "rows at least 5", "not recorded", "✗ failed"],
+    ]
+
+
+def test_a_plot_outside_of_the_output_is_not_on_the_page(here: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "private.png").write_bytes(picture_with_text("x"))
+    bad = step("bad")
+    names = [str(tmp_path / "private.png"), "../private.png", "plots/../../../private.png", f"file://{tmp_path}/a.png"]
+    here.make(bad, result={"plots": names})
+    assert "<img" not in page(here, bad)
 
 
 def test_damaged_files_are_sentences_on_the_page(here: Recorded) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import math
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from png_pictures import picture_with_text
 
+from marin_assets.experiment_page.from_record import steps_of_record
+from marin_assets.experiment_page.page import page_of
 from marin_assets.stages.report.dag import NODE_HEIGHT, DagNode, depths, draw_dag, lay_out
 from marin_assets.stages.report.numbers import check_numbers, format_number, is_shown_by, parse_number
 from marin_assets.stages.report.records import ReportError, flat_numbers, parents_of, read_records
@@ -36,7 +40,7 @@ CHAIN: dict[str, tuple[str, list[str], dict[str, Any]]] = {
     ),
     "held out": ("evaluation/held-out", ["documents"], {"questions": 500, "is_good": True, "note": "<b>bold</b>"}),
 }
-PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 10
+PNG = picture_with_text("by percy")
 
 
 @pytest.fixture
@@ -121,6 +125,32 @@ def test_every_number_of_every_result_is_shown_and_equals_the_record(outputs: di
         for place, value in flat_numbers(numbers, "result").items():
             assert shown[label, place] == json.dumps(value)
     assert json.loads(shown["*", "manifest.bytes"] or "") == sum(10 ** (i + 3) + 17 for i in range(5))
+
+
+def test_a_report_has_nothing_of_a_machine_or_a_person_and_is_the_same_on_every_machine(
+    outputs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generated = {
+        "prompt": "percy of worker-3",
+        "text": "mail ada@analytical-engine.org from /home/ada/x, hf_QwErTyUiOp",
+    }
+    write(Path(outputs["model"], "generated.jsonl"), json.dumps(generated) + "\n")
+    result, html = report(outputs, tmp_path / "report", expectations={"raw": [expect("pages", at_least=500)]})
+    assert (result["mismatches"], result["bytes"]) == (0, len(html.encode()))
+    private = [str(tmp_path), "percy", "worker-3", "analytical-engine", "/home/", "hf_QwErTy", "5b4f0a77"]
+    assert [text for text in private if text in html] == []
+    pictures = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", html)]
+    assert [b"percy" in picture for picture in pictures] == [False]
+    monkeypatch.setenv("USER", "pages")
+    monkeypatch.setenv("SOME_API_KEY", "documents")
+    assert report(outputs, tmp_path / "again", expectations={"raw": [expect("pages", at_least=500)]})[1] == html
+
+
+def test_the_page_of_an_experiment_has_the_same_look(outputs: dict[str, str], tmp_path: Path) -> None:
+    _, html = report(outputs, tmp_path / "report")
+    [style] = re.findall(r"<style>.*?</style>", html, re.DOTALL)
+    write(tmp_path / "prefix/experiments/x-123456.json", '{"steps": []}')
+    assert style in page_of(steps_of_record(str(tmp_path / "prefix/experiments/x-123456.json")))
 
 
 def test_a_number_that_is_not_the_records_is_a_mismatch(outputs: dict[str, str], tmp_path: Path) -> None:

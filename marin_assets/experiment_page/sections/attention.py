@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from marin_assets.experiment_page.addresses import Addresses
 from marin_assets.experiment_page.page_steps import URGENT, PageStep
-from marin_assets.experiment_page.scrub.scrubber import Scrubber
 from marin_assets.inspection.live_attempts import LiveAttempt, describe_running, running_of
 from marin_resources.ray_tpu.log.last_line import last_lines
+from marin_resources.scrub.scrubber import Scrubber
 from marin_resources.storage.output.attempts import latest_attempt, log_path
 from marin_resources.storage.output.state_summary import State, state_of
 from marin_resources.types.errors import MarinError
@@ -40,9 +41,13 @@ class Attention:
     """The last lines of its log."""
     problem: str = ""
     """A sentence about a log that cannot be read."""
+    address: str = ""
+    """The page of the output on the server of this page; "" in a file."""
+    log_address: str = ""
+    """The page of its log, likewise."""
 
 
-def attention_of(steps: Sequence[PageStep], scrub: Scrubber) -> tuple[list[Attention], int]:
+def attention_of(steps: Sequence[PageStep], scrub: Scrubber, addresses: Addresses) -> tuple[list[Attention], int]:
     """The outputs that need attention, the failed ones first, and the number of those that are left out."""
     urgent = [
         (step, key, observed)
@@ -54,7 +59,8 @@ def attention_of(steps: Sequence[PageStep], scrub: Scrubber) -> tuple[list[Atten
     shown = urgent[:MOST]
     progress = _progress([observed for _, _, observed in shown], scrub)
     return [
-        _attention(step, key, observed, progress.get(observed.path, ""), scrub) for step, key, observed in shown
+        _attention(step, key, observed, progress.get(observed.path, ""), scrub, addresses)
+        for step, key, observed in shown
     ], len(urgent) - len(shown)
 
 
@@ -70,18 +76,31 @@ def _progress(observed: Sequence[Observed], scrub: Scrubber) -> dict[str, str]:
     return {path: describe_running(public(attempt), now) for path, attempt in running.items()}
 
 
-def _attention(step: PageStep, key: str | None, observed: Observed, progress: str, scrub: Scrubber) -> Attention:
+def _attention(
+    step: PageStep, key: str | None, observed: Observed, progress: str, scrub: Scrubber, addresses: Addresses
+) -> Attention:
     state = state_of(observed)
-    about = Attention(label=step.label(key), step=step.name, state=state, line=_line(observed, progress, scrub))
+    about = Attention(
+        label=step.label(key),
+        step=step.name,
+        state=state,
+        line=_line(observed, progress, scrub),
+        address=addresses.output(observed.path),
+    )
     if state is State.BLOCKED:
         return about
     try:
         attempt = observed.record.attempt or latest_attempt(observed.path)
-        lines = last_lines(log_path(observed.path, attempt), LOG_LINES) if attempt else []
+        log = log_path(observed.path, attempt)
+        lines = last_lines(log, LOG_LINES) if attempt else []
     except (MarinError, OSError) as error:  # the page is about more than this log
         return dataclasses.replace(about, problem=scrub.text(f"Its log cannot be read: {error}"))
     text = scrub.text("\n".join(lines))  # before lines are cut: a part of a secret has no shape
-    return dataclasses.replace(about, log="\n".join(line[:LINE_CHARACTERS] for line in text.splitlines()))
+    return dataclasses.replace(
+        about,
+        log="\n".join(line[:LINE_CHARACTERS] for line in text.splitlines()),
+        log_address=addresses.log(log) if lines else "",
+    )
 
 
 def _line(observed: Observed, progress: str, scrub: Scrubber) -> str:

@@ -8,9 +8,10 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from marin_assets.experiment_page.scrub.patterns import SECRET_FIELD
 from marin_resources.host.process import user_name
 from marin_resources.ray_tpu.log.redact import secrets_of
+from marin_resources.scrub.patterns import SECRET_FIELD
+from marin_resources.types.record import Record
 
 GENERAL_NAMES = frozenset(
     [
@@ -89,14 +90,44 @@ def private_values(
     """
     named = {environ_name for environ_name in environ if SECRET_FIELD.match(environ_name)}
     secrets = [value for value in secrets_of(named, environ) if len(value) >= FEWEST_OF_SECRET]
-    names = {name: "<host>" for name in _names([*hosts, *_hosts_here()])}
-    names |= {name: "<user>" for name in _names([*users, *_users_here(environ)])}
-    places = {place.rstrip("/") for prefix in prefixes for place in (prefix, _real(prefix)) if _is_absolute(place)}
     return PrivateValues(
-        prefixes=frozenset(place for place in places if place),
-        names=names,
+        prefixes=_places(place for prefix in prefixes for place in (prefix, _real(prefix))),
+        names=_replacements(users=[*users, *_users_here(environ)], hosts=[*hosts, *_hosts_here()]),
         secrets=tuple(dict.fromkeys([*secrets_of(variables, environ), *secrets])),
     )
+
+
+def recorded_values(records: Iterable[Record]) -> PrivateValues:
+    """The private values in records alone: their prefixes, persons and machines. They are a function of the records, so
+    that an output that is scrubbed of them has the same bytes on every machine."""
+    records = list(records)
+    return PrivateValues(
+        prefixes=_places(places_of(records)),
+        names=_replacements(users=users_of(records), hosts=hosts_of(records)),
+    )
+
+
+def places_of(records: Iterable[Record]) -> set[str]:
+    """The prefixes in records."""
+    return {str(place) for record in records for place in (record.prefix, record.data_prefix) if place}
+
+
+def users_of(records: Iterable[Record]) -> set[str]:
+    """The persons in records."""
+    return {str(record.user) for record in records if record.user}
+
+
+def hosts_of(records: Iterable[Record]) -> set[str]:
+    """The machines in records."""
+    return {str(record.host) for record in records if record.host}
+
+
+def _replacements(users: Iterable[object], hosts: Iterable[object]) -> dict[str, str]:
+    return {name: "<host>" for name in _names(hosts)} | {name: "<user>" for name in _names(users)}
+
+
+def _places(prefixes: Iterable[str]) -> frozenset[str]:
+    return frozenset(place for prefix in prefixes if _is_absolute(prefix) and (place := prefix.rstrip("/")))
 
 
 def _names(values: Iterable[object]) -> set[str]:

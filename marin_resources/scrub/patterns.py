@@ -87,6 +87,16 @@ SECRETS = (
         HIDDEN,
         *("wandb_v1", "nvapi", "gsk", "r8", "tskey", "dckr_pat", "dop_v1"),
     ),
+    _shape(r"(?i)\bage-secret-key-1[a-z0-9]{8,}", HIDDEN, "age-secret-key-"),
+    _shape(rf"{_START}\d{{8,10}}:AA[\w-]{{20,}}", HIDDEN, ":aa"),  # of a Telegram bot
+    _shape(rf"{_START}SG\.[\w-]{{10,}}\.[\w-]{{10,}}", HIDDEN, "sg."),
+    _shape(rf"{_START}(?:hv[bs]\.[\w-]{{16,}}|dapi[0-9a-f]{{24,}})", HIDDEN, "hvs.", "hvb.", "dapi"),
+    _shape(r"\bssh-(?:rsa|dss|ed25519) [A-Za-z0-9+/=]{16,}(?: [^\s\x00]+)?", HIDDEN, "ssh-"),
+    _shape(r"(?i)(\b(?:set-)?cookie:\s{0,3})[^\x00\r\n]+", rf"\1{HIDDEN}", "cookie:"),
+    _shape(r"(?i)((?:^|\s)(?:-u|--user)[ =])[^\s\x00:]+:[^\s\x00]+", rf"\1{HIDDEN}", "-u", "--user"),
+    _shape(
+        r"(?i)([\"'](?:auth|private_key_id)[\"']\s{0,3}:\s{0,3})[\"'][^\"'\x00]*[\"']", rf"\1{HIDDEN}", "auth", "key_id"
+    ),
     _shape(r"(?i)(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\x00\r\n\"']+", rf"\1{HIDDEN}", "authorization"),
     _shape(r"(?i)\b(bearer)\s{1,3}[\w.~+/=-]{6,}", rf"\1 {HIDDEN}", "bearer"),
     _shape(r"(?i)\b(login\s+)[^\s\x00]+(\s+password\s+)[^\s\x00]+", rf"\1{HIDDEN}\2{HIDDEN}", "login"),
@@ -110,6 +120,11 @@ SECRETS = (
 
 _HOST_END = r"internal|local|localdomain|lan|corp|intranet|home|private|cluster|svc|test"
 ADDRESSES = (
+    _shape(
+        r"(?i)\b((?:slurm_\w*node\w*|nodelist|host_?(?:name)?|user_?(?:name)?|logname)=)[^\s\x00,;&\"'<>]+",
+        rf"\1{ADDRESS}",
+        *("nodelist=", "node=", "host", "user", "logname="),
+    ),
     _shape(
         r"(?i)\b((?:ssh|scp|sftp|rsync)\s[^\x00\n@]{0,200}?)(?<![\w.-])[\w.-]+@[\w.-]+",
         rf"\1{ADDRESS}",
@@ -158,8 +173,12 @@ QUOTED = re.compile(r"(?<=[\"'])(?<!\w[\"'])/[A-Za-z][^\"'\x00\n]{0,4000}(?=[\"'
 HOMES = re.compile(rf"(?<!/)/+(?:home|Users)(?=/)(?:/+{_PART}+)+/?")
 ABSOLUTE = re.compile(rf"(?<!\w['\"])(?<![\w/.<>*)\]%&-])(?:file:/*)?/(?!/)(?:{_PART}+/+)*{_PART}+/?")
 AFTER_OPTION = re.compile(rf"(?<=-[ILDB])/(?:{_PART}+/+)*{_PART}+")
+IN_URL = re.compile(
+    r"(?i)(?:%2f)+(?:home|users|root|mnt|media|scratch|data|tmp|var|opt|srv|work)(?:%2f[^\s\x00%\"'<>]+)+"
+)
+"""A path that is quoted for a URL."""
 OF_HOME = re.compile(rf"(?<![\w/])~[\w-]*(?:/+{_PART}+)+/?")
-WINDOWS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]:\\+[^\s\x00\"'<>|]+|(?<![\w\\])\\\\+[\w.-]+\\+[^\s\x00\"'<>|]+")
+WINDOWS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]:\\+[^\s\x00\"'<>|]+|(?<![\w\\])\\\\+[\w.$-]+\\+[^\s\x00\"'<>|]+")
 FILE = re.compile(r"[\w.-]+\.(?:py|jsonl?|yaml|yml|toml|txt|md|cc?|cpp|h|rs|go|js|sh|log|zst|gz|parquet|html|csv|so)$")
 
 
@@ -176,7 +195,7 @@ def without_addresses(text: str) -> str:
 def without_paths(text: str) -> str:
     """The text without absolute paths. The name of a file of code or data stays, behind `<path>`."""
     text = LIBRARY.sub(r"\1/", PACKAGES.sub("", text))
-    for pattern in (QUOTED, WINDOWS, HOMES, OF_HOME, AFTER_OPTION, ABSOLUTE):
+    for pattern in (QUOTED, WINDOWS, IN_URL, HOMES, OF_HOME, AFTER_OPTION, ABSOLUTE):
         text = pattern.sub(_file_alone, text)
     return text
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from marin_assets.experiment_page.scrub.patterns import is_public
+from marin_resources.scrub.patterns import is_public
 
 LINK = re.compile(r"https://[\w.-]+\.[a-z]{2,}(?:/[\w.~%/@+=,:-]*)?")
 """Without a query, which may hold a signature."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from marin_assets.experiment_page.page_steps import PageStep
-from marin_assets.experiment_page.scrub.scrubber import Scrubber
 from marin_assets.plan.reasons.differences import FieldChange
+from marin_resources.scrub.scrubber import Scrubber
 
 MOST = 100
 """Steps that are listed with their fields."""
@@ -45,7 +45,7 @@ class Changes:
 
 
 def changes_of(steps: Sequence[PageStep], scrub: Scrubber) -> Changes:
-    """The changes of all steps without partitions."""
+    """The changes of all steps."""
     compared = [step for step in steps if step.why is not None]
     own = [step for step in compared if step.why is not None and step.why.own]
     unknown = [step for step in compared if step.why is not None and not step.why.own and not step.why.inputs]
@@ -56,7 +56,7 @@ def changes_of(steps: Sequence[PageStep], scrub: Scrubber) -> Changes:
         omitted=max(0, len(own) - MOST),
         by_inputs=tuple(rest),
         not_recorded=tuple(step.name for step in unknown),
-        first=sum(not step.is_partitioned for step in steps) - len(compared),
+        first=len(steps) - len(compared),
     )
 
 

@@ -7,11 +7,12 @@ once more at the end, so that no section can be forgotten.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from html import escape, unescape
 from typing import Any
 
-from marin_assets.experiment_page.scrub.patterns import (
+from marin_resources.ray_tpu.log.redact import Redactor
+from marin_resources.scrub.patterns import (
     HIDDEN,
     PERSON_FIELD,
     SECRET_FIELD,
@@ -19,8 +20,8 @@ from marin_assets.experiment_page.scrub.patterns import (
     without_paths,
     without_secrets,
 )
-from marin_assets.experiment_page.scrub.private_values import PrivateValues
-from marin_resources.ray_tpu.log.redact import Redactor
+from marin_resources.scrub.private_values import PrivateValues
+from marin_resources.storage.watched_reads import count_read
 
 PREFIX = "<prefix>"
 TAG = re.compile(r"(<style>.*?</style>|<[^>]*>)", re.DOTALL)
@@ -46,7 +47,8 @@ class Scrubber:
         )
 
     def text(self, text: str) -> str:
-        """The text without what is private."""
+        """The text without what is private. A request of a server whose time is over ends here."""
+        count_read(b"")
         text = self._redactor.text(text)
         if self._prefixes is not None:
             text = self._prefixes.sub(PREFIX, text)
@@ -70,16 +72,21 @@ class Scrubber:
         private = SECRET_FIELD.match(name) or PERSON_FIELD.match(name)
         return HIDDEN if private and isinstance(value, str) and value else self.json(value)
 
-    def page(self, html: str) -> str:
-        """The page with its texts, links and names scrubbed; its markup and pictures as they are."""
+    def page(self, html: str, kept: Collection[str] = ()) -> str:
+        """The page with its texts, links and names scrubbed; its markup and pictures as they are, and the links that
+        are among `kept`."""
         pieces = TAG.split(html)
         texts = [unescape(text) for text in pieces[::2]]
         attributes = [unescape(match[2]) for tag in pieces[1::2] for match in ATTRIBUTE.finditer(tag)]
         scrubbed = iter(self._many([*texts, *attributes]))
         pieces[::2] = [escape(next(scrubbed), quote=False) for _ in texts]
-        pieces[1::2] = [
-            ATTRIBUTE.sub(lambda match: f"{match[1]}{escape(next(scrubbed))}{match[3]}", tag) for tag in pieces[1::2]
-        ]
+
+        def attribute(match: re.Match[str]) -> str:
+            value = next(scrubbed)
+            is_kept = kept and match[1] == 'href="' and unescape(match[2]) in kept
+            return match[0] if is_kept else f"{match[1]}{escape(value)}{match[3]}"
+
+        pieces[1::2] = [ATTRIBUTE.sub(attribute, tag) for tag in pieces[1::2]]
         return "".join(pieces)
 
     def _many(self, texts: list[str]) -> list[str]:

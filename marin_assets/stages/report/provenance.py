@@ -1,17 +1,14 @@
-"""The provenance of an experiment's outputs, without persons and machines: function, commit, Python, lock.
+"""The provenance of outputs, without persons and machines: function, commit, Python, lock. As rows of a table.
 
 Steps with the same provenance are one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.experiment_page.page_steps import PageStep
-from marin_assets.experiment_page.scrub.scrubber import Scrubber
-from marin_resources.drift.web_address import web_page_of_commit
 from marin_resources.types.record import Record
 
 DIGITS = 12
@@ -35,28 +32,29 @@ class Origin:
     steps: tuple[str, ...]
 
 
-def provenance_of(steps: Sequence[PageStep], scrub: Scrubber) -> list[Origin]:
-    """The rows, in the order of the steps. Outputs of one step may have several."""
+def provenance_of(
+    records: Iterable[tuple[str, Record]], link_to: Callable[[str, str], str] = lambda function, commit: ""
+) -> list[Origin]:
+    """The rows for records with the names of their steps, in this order. Outputs of one step may have several.
+
+    `link_to`: the page of a commit of the repository that holds a function; "" without one.
+    """
     grouped: dict[tuple[Any, ...], dict[str, None]] = {}
-    for step in steps:
-        for record in step.records:
-            key = (str(record.fn_name or step.function), *_commit(record), *_environment(record))
-            grouped.setdefault(key, {})[step.name] = None
-    rows = []
-    for (function, commit, dirty, python, lock), names in list(grouped.items())[:MOST]:
-        link = (web_page_of_commit(function, commit) or "") if commit else ""
-        rows.append(
-            Origin(
-                function=function,
-                commit=commit[:DIGITS],
-                link=link if scrub.text(link) == link else "",  # the address may have the name of a person
-                dirty=dirty,
-                python=python,
-                lock=lock[:DIGITS],
-                steps=tuple(names),
-            )
+    for name, record in records:
+        key = (str(record.fn_name or ""), *_commit(record), *_environment(record))
+        grouped.setdefault(key, {})[name] = None
+    return [
+        Origin(
+            function=function,
+            commit=commit[:DIGITS],
+            link=link_to(function, commit) if commit else "",
+            dirty=dirty,
+            python=python,
+            lock=lock[:DIGITS],
+            steps=tuple(names),
         )
-    return rows
+        for (function, commit, dirty, python, lock), names in list(grouped.items())[:MOST]
+    ]
 
 
 def commits_of(records: Iterable[Record], recorded: str) -> str:
