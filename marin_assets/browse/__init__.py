@@ -11,7 +11,7 @@ pages/    one page a file: the facts that its template shows
 links     to Dagster's page of an asset, and from it
 render    templates/ and static/, as responses
 
-It reads and never writes. May import marin_assets.experiment_page, whose pages it shows, marin_assets.catalog, documents
-and stages, and marin_resources. Dagster is not loaded. A value of a file is a text of a stranger: it reaches a page
-through Jinja's escapes alone.
+It reads and never writes. May import marin_assets.experiment_page, whose pages it shows, marin_assets.catalog,
+documents and stages, and marin_resources. Dagster is not loaded. A value of a file is a text of a stranger: it reaches
+a page through Jinja's escapes alone.
 """
