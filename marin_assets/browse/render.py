@@ -29,6 +29,7 @@ def _environment() -> jinja2.Environment:
     environment.globals["address"] = address
     environment.filters["count"] = lambda number: f"{number:,}"
     environment.filters["size"] = size_text
+    environment.filters["decimal"] = decimal_text
     return environment
 
 
@@ -40,6 +41,13 @@ def render(template: str, facts: Mapping[str, Any]) -> bytes:
 def render_pieces(template: str, facts: Mapping[str, Any]) -> Iterator[str]:
     """The pieces of a page, each as soon as its facts are known."""
     return _environment().get_template(f"{template}.html.j2").generate(facts)
+
+
+def decimal_text(number: float | None) -> str:
+    """A number of an address as people write it, with all its digits: "100", "0.1"; empty for None."""
+    if number is None:
+        return ""
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
 def size_text(bytes_: int) -> str:

@@ -76,3 +76,15 @@ def test_a_document_leads_from_its_page_to_its_tokens(tiny_quickstart: Finished)
             pieces = re.findall(r'<span class="token[^"]*" title="id \d+">(.*?)</span>', page.html, re.DOTALL)
             text = "".join(map(unescape, pieces[1:])).replace("↵\n", "\n").removesuffix("<|eos|>")
             assert text.startswith(row["text"][:200])
+
+
+def test_the_difference_from_the_input_of_a_consolidation_is_what_its_record_counts(tiny_quickstart: Finished) -> None:
+    before, after = (tiny_quickstart.output(f"{name}/quickstart-tiny") for name in ("selected", "consolidated"))
+    result = read_json(str(after / ".executor_info"))["result"]
+    texts = {"path": after, "before": before}
+    query = {name: str(path.relative_to(tiny_quickstart.prefix)) for name, path in texts.items()}
+    with browsing(str(tiny_quickstart.prefix)) as browser:
+        text = browser.get("difference", **query).text
+    assert f"with another text {result['documents_cut']} " in text
+    assert f"added 0 removed {result['rejected']} changed in any way {result['documents_cut']} " in text
+    assert f"the same {result['kept'] - result['documents_cut']}" in text

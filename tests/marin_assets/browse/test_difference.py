@@ -6,6 +6,7 @@ import random
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,30 @@ def test_the_pages_have_the_counts_and_all_ids_of_each_kind(browser: Browser) ->
     assert (other["added"], other["removed"]) == (counts["removed"], counts["added"])
     assert "120 rows" in answer.text
     assert "ids are repeated" in answer.text
+
+
+@pytest.mark.long
+def test_outputs_on_every_store_are_compared_and_counted(any_prefix: str) -> None:
+    store_output(any_prefix, "documents/web", {"a.jsonl.zst": ROWS[:50], "b.parquet": ROWS[50:]})
+    store_output(any_prefix, "documents/web", {"x.parquet": AFTER[:30], "y.jsonl.gz": AFTER[30:]}, version="def456")
+    with browsing(any_prefix) as browser:
+        counts = counts_of(browser.get("difference", path=NEWER, before=OLDER))
+        assert counts["removed"] == len(brute_force(ROWS, AFTER)[REMOVED])
+        assert "All 120 rows." in browser.get("histogram", path=OLDER).text
+        assert "A sample: 20 of 120 rows" in browser.get("histogram", path=OLDER, rows=20, of="/text").text
+
+
+def test_a_file_that_is_replaced_is_compared_again(browser: Browser, prefix: str) -> None:
+    assert counts_of(browser.get("difference", path=NEWER, before=OLDER))["removed"] > 0
+    write_rows(join(prefix, NEWER, "x.parquet"), ROWS)
+    assert counts_of(browser.get("difference", path=NEWER, before=OLDER))["removed"] == 0
+
+
+def test_requests_at_once_have_the_same_result(browser: Browser) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: browser.get("difference", path=NEWER, before=OLDER).body, range(12)))
+    assert len(set(answers)) == 1
+    assert b"with another text" in answers[0]
 
 
 def test_a_pair_shows_the_marked_text_the_changed_values_and_links_to_both_rows(browser: Browser, prefix: str) -> None:

@@ -192,6 +192,17 @@ def test_a_sample_names_its_size_and_seed_and_is_the_drawn_rows(prefix: str) -> 
         assert sum(least <= number <= most for number in numbers) == count
 
 
+def test_of_a_small_output_with_very_many_rows_a_sample_is_drawn(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_output(prefix, "attributes/many", {"part.jsonl.zst": ROWS})
+    monkeypatch.setattr("marin_assets.browse.pages.histograms.page.MOST_ROWS", {False: 200, True: 500})
+    monkeypatch.setattr("marin_assets.browse.pages.histograms.page.SMALL_DRAWN", 50)
+    with browsing(prefix) as browser:
+        assert "A sample: 50 of 303 rows" in browser.get("histogram", path="attributes/many-abc123").text
+        assert "All 303 rows." in browser.get("histogram", path="attributes/many-abc123", of="/value").text
+        answer = browser.get("histogram", path="attributes/many-abc123", rows="all")
+    assert "Incomplete: 200 rows are in the histograms, the limit." in answer.text
+
+
 def test_what_is_in_no_bar_is_counted_by_its_kind(disk_prefix: str) -> None:
     store_output(disk_prefix, "attributes/odd", {})
     values = [

@@ -6,6 +6,7 @@ The rows are all, or those that a seed draws; the page states which, and what a 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from marin_assets.browse.query import address
 from marin_assets.browse.rows.histogram.bins import SCALES
 from marin_assets.browse.rows.histogram.fields import Field, Fields
 from marin_assets.browse.rows.measure import LENGTH, VALUE, keys_of, unpacked, value_of
-from marin_assets.browse.rows.reader import Row
+from marin_assets.browse.rows.reader import Row, count_rows
 from marin_assets.browse.rows.row_filter import RowFilter, filter_of
 from marin_assets.browse.rows.sample import chosen_rows, draw
 from marin_assets.browse.site import Asked, Shown
@@ -38,10 +39,11 @@ from marin_assets.documents.rows import read_rows
 from marin_resources.storage.files import exists
 from marin_resources.storage.paths import join
 
-DRAWN, MOST_DRAWN = 1000, 100_000
+DRAWN, SMALL_DRAWN, MOST_DRAWN = 1000, 20_000, 100_000
+"""Rows that are drawn unless their number is given: of large files, of small files of many rows; and the limit."""
 ALL = "all"
 WHOLE_BYTES = 16 * 1024**2
-"""Files of at most so many bytes together are read whole unless a number of rows is given."""
+"""Files of at most so many bytes together are read whole, unless they have too many rows or a number is given."""
 MOST_ROWS = {False: 200_000, True: 2_000_000}
 """Rows that are read at most: of all fields, and of one field. A number takes 16 bytes."""
 BARS, ALL_BARS = 12, 200
@@ -68,7 +70,7 @@ def histogram(asked: Asked) -> Shown:
     shown, chosen, scale = files_of_rows(asked), filter_of(asked.query), scale_of(asked.query)
     is_one = bool(chosen.of)
     thresholds = _thresholds(asked, shown, chosen)
-    drawn = _drawn(asked, shown)
+    drawn = _drawn(asked, shown, MOST_ROWS[is_one])
     reading = Reading(Fields(chosen.of))
     counts = _counts(shown, reading) if drawn is not None else None
     pairs = None
@@ -100,14 +102,23 @@ def histogram(asked: Asked) -> Shown:
     return Shown(template="histogram", facts=facts)
 
 
-def _drawn(asked: Asked, shown: FilesOfRows) -> int | None:
-    """The number of rows to draw; None for all. Raises NotThereError."""
+def _drawn(asked: Asked, shown: FilesOfRows, most: int) -> int | None:
+    """The number of rows to draw; None for all, which are at most `most` if that is known. Raises NotThereError."""
     if asked.query.text("rows") == ALL:
         return None
     count = asked.query.number("rows", most=MOST_DRAWN)
-    if not count and sum(file.size_bytes for file in shown.files) <= WHOLE_BYTES:
-        return None
-    return count or DRAWN
+    if count:
+        return count
+    if sum(file.size_bytes for file in shown.files) > WHOLE_BYTES:
+        return DRAWN
+    return SMALL_DRAWN if _known_rows(shown) > most else None
+
+
+def _known_rows(shown: FilesOfRows) -> int:
+    """The rows of the files, as far as they are known without reading them."""
+    with suppress(DocumentError, OSError):  # reading names the damage
+        return sum(shown.noted.get(file.name) or count_rows(file.path) or 0 for file in shown.files)
+    return 0
 
 
 def _counts(shown: FilesOfRows, reading: Reading) -> list[int] | None:
