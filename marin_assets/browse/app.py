@@ -26,6 +26,7 @@ from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
 from marin_assets.browse.pages.file import file
 from marin_assets.browse.pages.home import home
+from marin_assets.browse.pages.models import models
 from marin_assets.browse.pages.output import output
 from marin_assets.browse.pages.row import cell, page, row
 from marin_assets.browse.pages.rows import rows
@@ -56,6 +57,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/tokens": tokens,
     "/sample": sample,
     "/search": search,
+    "/models": models,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

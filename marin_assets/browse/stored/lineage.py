@@ -31,7 +31,7 @@ class Lineage:
 
     def __init__(self, places: Places, start: OutputState) -> None:
         self._places = places
-        self._states: States = {start.place.text: start, **_complete_outputs(places, start.place.prefix)}
+        self._states: States = {start.place.text: start, **complete_outputs(places, start.place.prefix)}
         self._inputs: dict[str, list[str]] = {}
 
     def along(self, start: OutputState) -> list[OutputState]:
@@ -83,7 +83,7 @@ class Lineage:
         return sorted(chosen, key=lambda text: (depth_of(text, frozenset()), text))
 
 
-def _complete_outputs(places: Places, prefix: str) -> States:
+def complete_outputs(places: Places, prefix: str) -> States:
     """The complete outputs below a prefix with their records: by packs where they are many, the others one by one."""
     markers = {join(prefix, f"{mark.name}-{mark.version}"): mark.file for mark in list_marks(prefix)}
     for file in partition_markers.list_files(prefix):
