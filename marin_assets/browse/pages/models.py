@@ -54,7 +54,7 @@ MARKS = {"r": "✓", "w": "✗", "p": "~", "n": "–"}
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """The selection of the address."""
+    """The evaluations and the questions that the address selects."""
 
     samples: list[Samples]
     shared: SharedQuestions
@@ -256,7 +256,7 @@ def _answer(of: ScoredQuestion, place: int, row: Mapping[str, Any], characters: 
 
 def _fitting(questions: list[ScoredQuestion]) -> list[ScoredQuestion]:
     """Those from the first on whose lines have PAGE_BYTES together; at least one."""
-    size, fitting = 0, []
+    size, fitting = 0, list[ScoredQuestion]()
     for of in questions:
         size += sum(answer.size for answer in of.question.answers)
         if fitting and size > PAGE_BYTES:

@@ -249,7 +249,7 @@ def test_a_truncated_file_has_fewer_answers_until_it_is_written_again(tmp_path: 
     file.write_bytes(whole[: len(whole) - 40])
     text = ask(browser, a, b).text
     assert "49 questions shared by all" in text
-    assert "B, left out: 1 lines that are no answers" in text
+    assert "B, left out: 1 line that is no answer" in text
     file.write_bytes(whole)
     assert "50 questions shared by all" in ask(browser, a, b).text
 
@@ -266,6 +266,33 @@ def test_hostile_texts_are_inert_and_huge_ones_are_cut_and_named(tmp_path: Path,
         assert len(answer.body) < 200_000
     assert "the end of 900,056 characters" in ask(browser, *paths).text
     assert "cut of 300,000 characters" in ask(browser, *paths).text
+
+
+def test_values_of_other_kinds_than_lm_eval_writes_are_shown_or_left_out(tmp_path: Path, browser: Browser) -> None:
+    """Numbers beyond floats, texts for lists, lists for texts, half surrogates: no row ends the page."""
+    odd: list[dict[str, Any]] = [
+        {"loglikelihoods": [10**400, -1.0, True]},
+        {"loglikelihoods": "text", "pick": 10**30},
+        {"choices": "text", "target": [1, [2]]},
+        {"choices": [], "target": None, "doc_id": [1]},
+        {"choices": [["nested"], {"a": 1}, 3], "target": {"b": 2}, "pick": -1},
+        {"choices": [str(place) for place in range(3000)], "target": 2999},
+        {"acc": 10**400},
+        {"generated": {"not": "a text"}},
+        {"context": "\ud800 half"},
+        {"context": 7},
+        {"task": "x" * 300},
+    ]
+    rows = [choice_row(number, 1, acc_norm=1.0) | fields for number, fields in enumerate(odd)]
+    paths = [store_evaluation(tmp_path, name, []) for name in ("a", "b")]
+    for path in paths:
+        (tmp_path / path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for metric in ("acc", "acc_norm"):
+        answer = ask(browser, *paths, metric=metric)
+        assert answer.status == 200
+        for number in numbers(answer):
+            assert ask(browser, *paths, metric=metric, question=number - 1).status == 200
+    assert "lines that are no answers" in answer.text
 
 
 @pytest.mark.long

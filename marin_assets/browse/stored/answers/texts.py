@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 from marin_assets.browse.cells.short_text import ShortText, short_text, visible
 from marin_assets.browse.errors import UnreadableError
@@ -21,6 +21,9 @@ BLOCK_BYTES = 256 * 1024
 """Bytes that one request to a bucket reads ahead."""
 MOST_CHOICES, MOST_LOOKED_AT = 40, 500
 """Choices that are shown, and that are searched for an expected one."""
+
+MOST_NATS = 1e9
+"""A log-likelihood beyond it is none."""
 
 Row = Mapping[str, Any]
 
@@ -141,8 +144,9 @@ def _places(target: Any, choices: Any) -> list[int]:
 
 def _nats(values: Any, place: int) -> str:
     value = values[place] if isinstance(values, list) and place < len(values) else None
-    return f"{value:.2f}" if _is_number(value) and abs(value) < 1e9 else "–"
+    return f"{value:.2f}" if _is_number(value) else "–"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a log-likelihood: a number that a division does not turn into an error."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_NATS
