@@ -27,6 +27,12 @@ class UnreadableError(BrowseError):
     status = 422
 
 
+class NotComparableError(BrowseError):
+    """Outputs that exist cannot be shown side by side."""
+
+    status = 422
+
+
 class LimitError(BrowseError):
     """A limit of the request was reached."""
 

@@ -148,11 +148,13 @@ def default_model_comparison(
     metrics: Mapping[str, str] | None = None,
     title: str = "Models by tasks",
     may_be_worse: bool = True,
+    browser: str = "",
 ) -> Step:
     """Return the step "comparisons/<name>": a table of models by tasks, of evaluations by model.
 
     The models are compared with `baseline`, the first one if None. With may_be_worse=False, a task at which a model is
-    worse than it by more than noise is a failed check.
+    worse than it by more than noise is a failed check. `browser` is the address of a data browser, to which the numbers
+    of the table lead.
     """
     return Step(
         name=f"comparisons/{name}",
@@ -162,6 +164,7 @@ def default_model_comparison(
             baseline=versioned(baseline),
             metrics=versioned(dict(metrics or {})),
             title=versioned(title),
+            browser=browser,
         ),
         expectations=() if may_be_worse else [expect("worse", at_most=0)],
     )

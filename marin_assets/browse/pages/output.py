@@ -11,6 +11,7 @@ from marin_assets.browse.pages.batch import is_training
 from marin_assets.browse.pages.file import PART_BYTES
 from marin_assets.browse.places import Place
 from marin_assets.browse.site import Asked, Shown
+from marin_assets.browse.stored.answers.samples import SAMPLES
 from marin_assets.browse.stored.files import files_at, shown_files
 from marin_assets.browse.stored.state import OutputState, inputs_of, state_at
 from marin_assets.documents.formats import is_readable
@@ -57,6 +58,7 @@ def _output(asked: Asked, place: Place, state: OutputState, start: int) -> Shown
         "total": len(files),
         "total_bytes": sum(file.size_bytes for file in files),
         "has_rows": any(is_readable(file.name) for file in files),
+        "has_answers": any(file.name == SAMPLES for file in files),
         "start": start,
         "step": FILES,
     }
@@ -85,6 +87,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "total": 0,
         "total_bytes": 0,
         "has_rows": False,
+        "has_answers": False,
         "start": 0,
         "step": FILES,
     }

@@ -31,7 +31,8 @@ class Lineage:
 
     def __init__(self, places: Places, start: OutputState) -> None:
         self._places = places
-        self._states: States = {start.place.text: start, **_complete_outputs(places, start)}
+        without = start.place.text
+        self._states: States = {without: start, **complete_outputs(places, start.place.prefix, without)}
         self._inputs: dict[str, list[str]] = {}
 
     def along(self, start: OutputState) -> list[OutputState]:
@@ -87,10 +88,11 @@ class Lineage:
         return sorted(chosen, key=lambda text: (depth_of(text, frozenset()), text))
 
 
-def _complete_outputs(places: Places, start: OutputState) -> States:
-    """The complete outputs below the prefix of `start`, without it, with their records: by packs where they are many,
-    the others one by one."""
-    prefix = start.place.prefix
+def complete_outputs(places: Places, prefix: str, without: str = "") -> States:
+    """The complete outputs below a prefix with their records: by packs where they are many, the others one by one.
+
+    `without` is the address of an output that is left out.
+    """
     markers = {join(prefix, f"{mark.name}-{mark.version}"): mark.file for mark in list_marks(prefix)}
     for file in partition_markers.list_files(prefix):
         markers[join(prefix, partition_markers.output_path_in(file))] = file
@@ -101,7 +103,7 @@ def _complete_outputs(places: Places, start: OutputState) -> States:
     unread = []
     for path, file in markers.items():
         text = places.text_of(path)
-        if text == start.place.text:
+        if text == without:
             continue
         if text is not None and file in packed:
             states[text] = OutputState(place=places.resolve(text), status=Status.SUCCESS, record=packed[file])

@@ -17,11 +17,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 from marin_assets.stages.report.records import ReportError, StepRecord, read_records
+from marin_assets.stages.report.views import about_views, linked, title_with, view_of
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -50,6 +51,7 @@ thead th {{ position: sticky; top: 0; vertical-align: bottom; border-bottom: 2px
 th.task {{ position: sticky; left: 0; text-align: left; font-weight: normal; z-index: 1 }}
 thead th.task {{ z-index: 2 }} thead span {{ writing-mode: vertical-rl; transform: rotate(180deg); max-height: 220px;
  overflow-wrap: anywhere; white-space: normal; text-align: left }}
+td a {{ color: inherit; text-decoration-color: #999 }}
 small {{ color: #777 }} td.better {{ background: #d5f0da }} td.worse {{ background: #fbd9d6 }}
 tr.mean td, tr.mean th {{ border-bottom: 2px solid #999 }} .muted {{ color: #666; max-width: 60em }}
 tbody tr:hover td, tbody tr:hover th {{ box-shadow: inset 0 -2px #888 }}
@@ -67,6 +69,8 @@ class CompareModelsConfig:
     metrics: dict[str, str] = field(default_factory=lambda: versioned({}))
     """Task -> its metric; see HEADLINES."""
     title: str = versioned("Models by tasks")
+    browser: str = ""
+    """Address of a data browser, to which the numbers of the page lead. Without one they name the command."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -86,7 +90,10 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
     scores = {name: dict(records[name].result.get("scores") or {}) for name in config.models}
     tasks = list(dict.fromkeys(task for of in scores.values() for task in of))
     metrics = {task: metric_of(task, scores, config.metrics) for task in tasks}
-    samples = {name: _samples(records[name]) for name in config.models}
+    samples: dict[str, dict[str, dict[Any, dict[str, Any]]]] = {}
+    answered: dict[str, set[str]] = {}
+    for name in config.models:
+        samples[name], answered[name] = _samples(records[name])
     cells = {
         task: {
             name: cell_of(task, metrics[task], name, baseline, scores, samples)
@@ -95,6 +102,12 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         }
         for task in tasks
     }
+    for task, of in cells.items():
+        comparable = [name for name in of if task in answered[name] and not is_lower_better(metrics[task])]
+        for name in comparable if baseline in comparable and len(comparable) > 1 else ():
+            beside = [other for other in comparable if other != baseline] if name == baseline else [name]
+            viewed = [records[other] for other in (baseline, *beside)]
+            of[name] = replace(of[name], view=view_of(config.browser, viewed, task, metrics[task]))
     shared = [task for task in tasks if len(cells[task]) == len(config.models)]
     if not shared:
         raise ReportError(
@@ -178,17 +191,29 @@ def paired_error(
     """
     if len(mine) < 2 or mine.keys() != theirs.keys():
         return None
-    pairs = [(_number(row, metric), _number(theirs[key], metric)) for key, row in mine.items()]
-    differences = [
-        my_score - their_score for my_score, their_score in pairs if my_score is not None and their_score is not None
+    pairs = scored_pairs(metric, mine, theirs)
+    if len(pairs) < len(mine):
+        return None
+    mean, error = mean_difference(pairs)
+    return error if math.isclose(mean, difference, rel_tol=1e-6, abs_tol=1e-9) else None
+
+
+def scored_pairs(
+    metric: str, mine: Mapping[Any, Mapping[str, Any]], theirs: Mapping[Any, Mapping[str, Any]]
+) -> list[tuple[float, float]]:
+    """The scores of both models at the same questions, of those that both have."""
+    pairs = ((_number(row, metric), _number(theirs[key], metric)) for key, row in mine.items() if key in theirs)
+    return [
+        (my_score, their_score) for my_score, their_score in pairs if my_score is not None and their_score is not None
     ]
-    if len(differences) < len(pairs):
-        return None
+
+
+def mean_difference(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The mean of the differences of at least two pairs, the first less the second, and its standard error."""
+    differences = [my_score - their_score for my_score, their_score in pairs]
     mean = math.fsum(differences) / len(differences)
-    if not math.isclose(mean, difference, rel_tol=1e-6, abs_tol=1e-9):
-        return None
     squares = math.fsum((difference - mean) ** 2 for difference in differences)
-    return math.sqrt(squares / (len(differences) - 1) / len(differences))
+    return mean, math.sqrt(squares / (len(differences) - 1) / len(differences))
 
 
 def _number(row: Mapping[str, Any], metric: str) -> float | None:
@@ -196,13 +221,17 @@ def _number(row: Mapping[str, Any], metric: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _samples(record: StepRecord) -> dict[str, dict[Any, dict[str, Any]]]:
-    """Task -> id of the question -> the numbers of the answer; its texts would fill the memory."""
+def _samples(record: StepRecord) -> tuple[dict[str, dict[Any, dict[str, Any]]], set[str]]:
+    """Task -> id of the question -> the numbers of the answer; its texts would fill the memory. And the tasks whose
+    rows have the texts of questions."""
     by_task: dict[str, dict[Any, dict[str, Any]]] = {}
+    answered: set[str] = set()
     for row in record.rows(SAMPLES) if record.has(SAMPLES) else ():
         numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
         by_task.setdefault(row["task"], {})[row["doc_id"]] = numbers
-    return by_task
+        if "context" in row:
+            answered.add(row["task"])
+    return by_task, answered
 
 
 def _rows(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterable[dict[str, Any]]:
@@ -228,6 +257,8 @@ class Cell:
     """The standard error of the difference."""
     outcome: str = ""
     """"better" or "worse" than the baseline by more than noise."""
+    view: str = ""
+    """The questions behind it, beside those of the baseline: an address or a command. Empty without answers."""
 
 
 def is_lower_better(metric: str) -> bool:
@@ -245,6 +276,7 @@ def table_page(
     """Return the page. `metrics` and `cells` by task; `macro` is the mean over the tasks that all models have."""
     compared = sum(cell.difference is not None for row in cells.values() for cell in row.values())
     marked = sum(bool(cell.outcome) for row in cells.values() for cell in row.values())
+    views = [cell.view for row in cells.values() for cell in row.values()]
     head = "".join(f"<th><span>{escape(name)}</span></th>" for name in models)
     rows = [_mean(models, macro), *(_row(task, metrics[task], models, cells[task]) for task in cells)]
     return "".join(
@@ -254,7 +286,7 @@ def table_page(
             f'<p class="muted">Baseline: {escape(baseline)}. Green is better than it, red is worse, by more than noise '
             f"(the 95% confidence interval of the difference is on one side of 0): {marked} of {compared} differences. "
             f"About {0.05 * compared:.0f} would be marked if no model differed from it. ± is half of a score's own 95% "
-            "confidence interval. A cell's title has the difference.</p>",
+            f"confidence interval. A cell's title has the difference.{about_views(views)}</p>",
             f'<table><thead><tr><th class="task">task, metric</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>',
             "</table></body></html>\n",
         ]
@@ -278,11 +310,11 @@ def _cell(cell: Cell | None, best: float) -> str:
     value = f"<b>{cell.value:.3f}</b>" if cell.value == best else f"{cell.value:.3f}"
     error = "" if cell.error is None else f" <small>±{1.96 * cell.error:.3f}</small>"
     kind = f" class={cell.outcome}" if cell.outcome else ""
-    return f"<td{kind}{_title(cell)}>{value}{error}</td>"
+    return f"<td{kind}{title_with(_difference(cell), cell.view)}>{linked(value, cell.view)}{error}</td>"
 
 
-def _title(cell: Cell) -> str:
+def _difference(cell: Cell) -> str:
     if cell.difference is None:
         return ""
     noise = "" if cell.noise is None else f" ± {1.96 * cell.noise:.4f}"
-    return f' title="{cell.difference:+.4f}{noise} from the baseline"'
+    return f"{cell.difference:+.4f}{noise} from the baseline"

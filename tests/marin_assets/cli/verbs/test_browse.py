@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from browser_server import Browser
 from location import Location
+from stored_evaluations import answers, store_evaluation
 
+from marin_assets.browse.query import address
 from marin_assets.cli.verbs import browse
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
@@ -56,6 +58,15 @@ def test_two_outputs_open_at_their_difference(made: Location, marin: Marin, open
     assert page.partition("/difference?")[2] == f"path={name}&before={name}%2Frows.jsonl"
 
 
+def test_evaluations_open_side_by_side(made: Location, marin: Marin, opened: list[str]) -> None:
+    write_bytes(join(made.path("toy/data"), "samples.jsonl"), b"")
+    other = store_evaluation(made.store.prefix, "evaluations/other", answers([1, 0]))
+    assert marin("browse", "--compare", "toy/data", other, "--task", "arc", "--metric", "acc")[0] == 0
+    [page] = opened
+    below = made.path("toy/data").removeprefix(f"{made.store.prefix}/")
+    assert page.partition("/models")[2] == address("", model=[below, other], task="arc", metric="acc")[1:]
+
+
 def test_without_a_step_the_first_page_opens_unless_it_is_only_to_be_printed(
     made: Location, marin: Marin, opened: list[str]
 ) -> None:
@@ -96,6 +107,7 @@ def test_a_deployment_says_what_is_shown_and_by_which_name(
         (["--partition", "2026"], 2, "got --partition without a step"),
         (["--difference", "toy/data"], 2, "got --difference without a step"),
         (["toy/data", "--difference", "toy/dtaa"], 2, "Did you mean 'toy/data'"),
+        (["--task", "arc"], 2, "got --task without --compare"),
     ],
 )
 def test_a_mistake_is_one_sentence(
@@ -105,6 +117,29 @@ def test_a_mistake_is_one_sentence(
     assert (got, out) == (code, "")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1
+    assert opened == []
+
+
+COMPARED = [
+    (["--compare", "evaluations/a-abc123"], 2, "1 evaluation was named, expected 2 to 8"),
+    (["--compare", "evaluations/a-abc123", "evaluations/a-abc123"], 2, "is the same evaluation as"),
+    (["--compare", "evaluations/a-abc123", "toy/data"], 2, "has no answers to questions: no file samples.jsonl"),
+    (["--compare", "evaluations/a-abc123", "toy/dtaa"], 2, "Did you mean 'toy/data'"),
+    (["--compare", "evaluations/a-abc123", "toy/database"], 1, "toy/database has no output at"),
+    (["--compare", "evaluations/a-abc123", "/nowhere"], 1, "is outside of what is shown"),
+    (["--compare", *["evaluations/a-abc123"] * 9], 2, "9 evaluations were named, expected 2 to 8"),
+    (["toy/data", "--compare", "toy/data", "evaluations/a-abc123"], 2, "got 'toy/data' and --compare"),
+    (["--compare", "toy/data", "evaluations/a-abc123", "--partition", "2026"], 2, "got --compare and --partition"),
+]
+
+
+def test_a_mistake_about_evaluations_is_one_sentence(made: Location, marin: Marin, opened: list[str]) -> None:
+    store_evaluation(made.store.prefix, "evaluations/a", answers([1, 0]))
+    for arguments, code, sentence in COMPARED:
+        got, out, err = marin("browse", *arguments)
+        assert (got, out) == (code, "")
+        assert sentence in err
+        assert len(err.strip().splitlines()) == 1
     assert opened == []
 
 

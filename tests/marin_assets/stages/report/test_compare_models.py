@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_server import browsing
+from stored_evaluations import answers, store_evaluation
 
+from marin_assets.browse.query import address
 from marin_assets.defaults import default_eval, default_model_comparison, default_train
 from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models, paired_error
 from marin_assets.stages.report.records import ReportError
@@ -71,6 +76,42 @@ def test_a_small_difference_on_the_same_questions_is_more_than_noise(tmp_path: P
     assert (result["better"], result["worse"], result["regressions"]) == (1, 0, {})
     (tmp_path / "tuned/samples.jsonl").unlink()
     assert compared(models, tmp_path / "unpaired")["better"] == 0
+
+
+def evaluations_with_texts(prefix: Path) -> dict[str, str]:
+    """Two evaluations with the texts of their questions, and the losses of whole texts."""
+    loss = [{"task": "texts", "doc_id": number, "loglikelihood": -3.0, "bits_per_byte": 0.5} for number in range(3)]
+    rows = {"base": [1] * 40 + [0] * 10, "tuned & more": [1] * 30 + [0] * 20}
+    return {
+        name: str(prefix / store_evaluation(prefix, f"evaluations/m{place}", [*answers(right), *loss]))
+        for place, (name, right) in enumerate(rows.items())
+    }
+
+
+def test_each_number_names_the_command_that_shows_its_questions(tmp_path: Path) -> None:
+    models = evaluations_with_texts(tmp_path)
+    compared(models, tmp_path / "out")
+    page = (tmp_path / "out/comparison.html").read_text()
+    command = "marin browse --compare evaluations/m0-abc123 evaluations/m1-abc123 --task arc --metric acc"
+    titles = re.findall(r'title="([^"]*)"', page)
+    assert [title for title in titles if title.endswith(command)] == [
+        command,
+        f"-0.2000 ± 0.1120 from the baseline; {command}",
+    ]
+    assert "--task texts" not in page
+    assert "<a " not in page
+
+
+def test_each_number_links_to_its_questions_where_a_browser_has_an_address(tmp_path: Path) -> None:
+    models = evaluations_with_texts(tmp_path)
+    compared(models, tmp_path / "out", browser="https://browse.example.org/")
+    page = (tmp_path / "out/comparison.html").read_text()
+    links = [unescape(link) for link in re.findall(r'href="([^"]+)"', page)]
+    target = address("models", model=list(models.values()), task="arc", metric="acc")
+    assert links == [f"https://browse.example.org{target}"] * 2
+    with browsing(str(tmp_path)) as browser:
+        shown = browser.send("GET", target)
+    assert "B evaluations/m1 m1-abc123 30 20 0.600 -0.2000 ± 0.1120" in shown.text
 
 
 def test_what_is_worse_is_a_regression_and_lower_is_better_of_a_loss(tmp_path: Path) -> None:
