@@ -26,6 +26,7 @@ from marin_assets.step.values import (
     unwrap_versioned_value,
     versioned,
 )
+from marin_resources.configuration.data_browser import browser_address
 from marin_resources.hardware.resources import Resources, cpu
 
 
@@ -148,13 +149,13 @@ def default_model_comparison(
     metrics: Mapping[str, str] | None = None,
     title: str = "Models by tasks",
     may_be_worse: bool = True,
-    browser: str = "",
+    browser: str | None = None,
 ) -> Step:
     """Return the step "comparisons/<name>": a table of models by tasks, of evaluations by model.
 
     The models are compared with `baseline`, the first one if None. With may_be_worse=False, a task at which a model is
     worse than it by more than noise is a failed check. `browser` is the address of a data browser, to which the numbers
-    of the table lead.
+    of the table lead; None is that of MARIN_BROWSE_URL. Raises SettingError for one that is no address.
     """
     return Step(
         name=f"comparisons/{name}",
@@ -164,7 +165,7 @@ def default_model_comparison(
             baseline=versioned(baseline),
             metrics=versioned(dict(metrics or {})),
             title=versioned(title),
-            browser=browser,
+            browser=browser_address() if browser is None else browser,
         ),
         expectations=() if may_be_worse else [expect("worse", at_most=0)],
     )
