@@ -165,6 +165,7 @@ def _step(
         name: Origin(name=origin.name, licence=origin.licence, bytes=origin.bytes, homepage=origin.homepage)
         for record in recorded[:1]
         for name, origin in record.origins.items()
+        if origin.name
     }
     return PageStep(
         name=step.name,

@@ -90,10 +90,14 @@ def parse_record_file(data: bytes, path: str, prefix: str | None = None) -> Reco
     recorded = str(fields.get("prefix") or "").rstrip("/")
     distinct = {step["name"]: step for step in fields["steps"]}
     name_at = {step["output_path"].rstrip("/"): step["name"] for step in fields["steps"]}
+    try:
+        steps = tuple(_step(step, recorded, name_at) for step in distinct.values())
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FORMAT.invalid(path, error) from error
     return RecordFile(
         path=path,
         prefix=prefix or prefix_of(path) or recorded or ".",
-        steps=tuple(_step(step, recorded, name_at) for step in distinct.values()),
+        steps=steps,
         created=str(fields.get("created_date") or ""),
         commit=str(fields.get("git_commit") or ""),
         users=tuple(str(fields[name]) for name in ("user", "worker_id") if fields.get(name)),
@@ -108,6 +112,8 @@ def prefix_of(path: str) -> str:
 
 def _step(step: Mapping[str, Any], recorded: str, name_at: Mapping[str, str]) -> RecordedStep:
     version = step.get("version") or {}
+    if version and not isinstance(version.get("name"), str):
+        raise ValueError(f"the version of the step {step['name']!r:.80} has no name")
     below = [name for row in ("dependencies", "pseudo_dependencies") for name in _names(version.get(row))]
     by_path = [name_at[path] for text in _texts(step.get("dependencies")) if (path := text.rstrip("/")) in name_at]
     return RecordedStep(

@@ -17,6 +17,7 @@ from marin_resources.storage.usage.cost_estimate import PriceList, bill_of
 from marin_resources.types.durations import readable_duration
 from marin_resources.types.record import Record
 
+MOST = 1e24
 AMOUNTS = ("wall_s", "device_s", "dollars", "bytes", "files")
 
 
@@ -49,7 +50,12 @@ def _amounts(record: Record, prices: PriceList) -> tuple[float | None, ...]:
     dollars = bill_of(cost, prices).dollars
     none = 0 if record.error else None  # an output that failed has no size that could be unknown
     size = [none if amount is None else amount for amount in (record.manifest.bytes, record.manifest.files)]
-    return cost.wall_s, cost.device_s, dollars, *size
+    return tuple(map(_plausible, (cost.wall_s, cost.device_s, dollars, *size)))
+
+
+def _plausible(amount: float | None) -> float | None:
+    """The amount; None for one that no output can have, as of a damaged record."""
+    return amount if amount is not None and abs(amount) < MOST else None
 
 
 def describe_amount(name: str, total: Sum) -> str:

@@ -158,4 +158,7 @@ def _is_absolute(place: str) -> bool:
 
 
 def _real(prefix: str) -> str:
-    return prefix if "://" in prefix else os.path.realpath(prefix)
+    try:
+        return prefix if "://" in prefix else os.path.realpath(prefix)
+    except ValueError:  # a text in a record that is no path: a NUL, half a character
+        return prefix

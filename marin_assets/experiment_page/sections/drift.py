@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from marin_assets.experiment_page.page_steps import PageStep
+from marin_assets.stages.report.numbers import format_number
 from marin_assets.stages.report.page_rows import finished_on
 from marin_resources.drift.drift import Drift
 from marin_resources.scrub.scrubber import Scrubber
-from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.storage.output.state_summary import State
 from marin_resources.types.record import Record
 
@@ -64,6 +64,6 @@ def _recomputed(past: Record, now: Record) -> str:
     before, after = past.manifest, now.manifest
     sizes = ""
     if before.bytes is not None and after.bytes is not None:
-        sizes = f", {readable_bytes(before.bytes)} then and {readable_bytes(after.bytes)} now"
+        sizes = f", {format_number(before.bytes, 'bytes')} then and {format_number(after.bytes, 'bytes')} now"
     on = f" on {day}" if (day := finished_on(past)[:10]) else " earlier"
     return f"The output was computed{on} and again since, and its content differs{sizes}."

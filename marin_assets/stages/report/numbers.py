@@ -60,7 +60,7 @@ def format_number(value: float | int, metric: str) -> str:
 def scaled(value: float, units: tuple[str, ...], minimum: float) -> str:
     """Return the value in the largest unit in which it is at least `minimum`."""
     unit = next((unit for unit in reversed(units) if abs(value) >= minimum * UNITS[unit]), units[0])
-    size = value / UNITS[unit]
+    size = value / UNITS[unit] if abs(value) < 1e300 else math.inf  # a whole number in JSON has any size
     return (
         f"{value:,} {unit}"
         if isinstance(value, int) and UNITS[unit] == 1

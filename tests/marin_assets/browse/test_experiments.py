@@ -189,6 +189,9 @@ def hostile(here: Recorded) -> dict[str, str]:
         "deep": deep,
         "circle": {"prefix": prefix, "steps": circle},
         "empty": b"",
+        "unnamed": {"steps": [{"name": "x", "output_path": "x-1", "version": {"config": 5, "dependencies": "abc"}}]},
+        "odd": {"steps": [{"name": "x", "output_path": "x-1", "version": {"name": "x", "config": 5, "partitions": 1}}]},
+        "half": b'{"steps": [{"name": "\\ud83d", "output_path": "x-\\ud83d"}]}',
         "newer": {"format_version": 99, "steps": []},
     }
     return {name: put(here, f"{name}-000000.json", fields) for name, fields in records.items()}
@@ -214,7 +217,7 @@ def test_hostile_records_are_inert_and_lead_nowhere(here: Recorded, tmp_path: Pa
         for file in [*sorted(folder.iterdir()), folder / "nothing.json"]:
             answers[file.name.partition("-")[0]] = browser.get("experiment", path=f"experiments/{file.name}")
     assert {name: answer.status for name, answer in answers.items() if answer.status != 200} == {
-        **dict.fromkeys(("broken", "text", "list", "types", "deep", "circle", "empty", "newer"), 422),
+        **dict.fromkeys(("broken", "text", "list", "types", "deep", "circle", "empty", "newer", "unnamed"), 422),
         **{"link": 403, "pipe": answers["pipe"].status, "folder": answers["folder"].status, "nothing.json": 404},
     }
     assert answers["pipe"].status in (403, 404, 422)

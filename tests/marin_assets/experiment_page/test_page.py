@@ -264,6 +264,32 @@ def test_the_expectations_of_a_report_are_a_section(here: Recorded) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"prefix": "\0"},
+        {"prefix": "/half \ud83d"},
+        {"manifest": {"files": 10**400, "bytes": 10**400}},
+        {"spent": {"wall_s": float("nan")}},
+        {"origins": {"raw": None}},
+        {"result": {"scores": 5, "summary": {"x": 1}, "plots": [None, 3], "best": "<b>"}},
+        {"fn_name": "../../etc/passwd:x", "git": {"commit": 5}},
+    ],
+)
+def test_a_record_of_an_output_with_odd_values_is_no_error(here: Recorded, odd: dict[str, Any]) -> None:
+    made = step("raw/odd")
+    path = write_record(here, "odd", made)
+    folder = Path(here.store.locate(next(iter(here.make(made))).output))
+    record = json.loads(folder.joinpath(".executor_info").read_text())
+    for commit in folder.glob(".marin/*"):
+        if commit.is_file():
+            commit.unlink()
+    folder.joinpath(".executor_info").write_text(json.dumps({**record, **odd}))
+    html = page_of(steps_of_record(path, writes=False))
+    assert "1 step: 1 complete" in html
+    Structure(html)
+
+
 def test_a_plot_outside_of_the_output_is_not_on_the_page(here: Recorded, tmp_path: Path) -> None:
     (tmp_path / "private.png").write_bytes(picture_with_text("x"))
     bad = step("bad")
