@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from urllib.parse import urlencode
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from urllib.parse import quote_plus
 
 from marin_assets.browse.errors import NotThereError
 
@@ -57,4 +58,15 @@ class Query:
 def address(page: str, /, **values: object) -> str:
     """The address of a page of this server, with the values that are not empty; a list is a name several times."""
     kept = {name: value for name, value in values.items() if value not in (None, "")}
-    return f"/{page}?{urlencode(kept, doseq=True, errors='replace')}" if kept else f"/{page}"
+    pairs = "&".join(f"{name}={_quoted(str(item))}" for name, value in kept.items() for item in _values(value))
+    return f"/{page}?{pairs}" if pairs else f"/{page}"
+
+
+def _values(value: object) -> Iterable[object]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+@lru_cache(2048)
+def _quoted(text: str) -> str:
+    """A value of an address. A page of rows has the same path 100 times."""
+    return quote_plus(text, errors="replace")

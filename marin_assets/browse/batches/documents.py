@@ -64,7 +64,8 @@ class Splits:
         """The rows of a shard whose tokens begin at `offset` of the split."""
         if folder not in self._ends:
             self._ends[folder], self._names[folder] = ends_of(self._places, folder), names_of(folder)
-        ends, names, rows = self._ends[folder], self._names[folder], list[RowInSequence]()
+        ends, names = self._ends[folder], self._names[folder]
+        rows: list[RowInSequence] = []
         text = self._places.text_of(folder) or folder
         number = bisect_right(ends, max(first - offset, 0))
         while number < len(ends) and len(rows) < MOST_ROWS:

@@ -12,6 +12,7 @@ from marin_assets.browse.rows.sample import count_lines
 from marin_assets.browse.site import Asked
 from marin_assets.browse.stored.files import REJECTED, files_at
 from marin_assets.browse.stored.row_counts import noted_rows
+from marin_assets.browse.stored.rows_of_id import id_table
 from marin_assets.browse.stored.state import OutputState
 from marin_assets.documents.formats import is_readable
 from marin_resources.storage.files import StoredFile
@@ -28,7 +29,7 @@ class FilesOfRows:
     texts: list[str]
     """The address of each."""
     noted: dict[str, int]
-    """The rows by the name of the file, where a note of a shard has them."""
+    """The rows by the name of the file, where the table of ids or a note of a shard has them."""
 
 
 def files_of_rows(asked: Asked, name: str = "path") -> FilesOfRows:
@@ -51,7 +52,7 @@ def files_of_rows(asked: Asked, name: str = "path") -> FilesOfRows:
     if not files:
         raise NotThereError(f"{place.text!r:.300} has no files of rows. Open an output that has.")
     texts = [asked.places.text_of(file.path) or f"{data.text}/{file.name}" for file in files]
-    noted = noted_rows(owner.place.path) if is_whole else {}
+    noted = rows_of_shards(owner) if is_whole else {}
     return FilesOfRows(place=place, owner=owner, files=files, texts=texts, noted=noted)
 
 
@@ -73,3 +74,14 @@ def counted_rows(shown: FilesOfRows) -> tuple[list[int], int]:
             rows = count_lines(file.path)
         counts.append(rows)
     return counts, read
+
+
+def rows_of_shards(owner: OutputState) -> dict[str, int]:
+    """The rows of the shards of an output by their names: by one file if it has a table of ids, else by its notes.
+
+    Raises DocumentError for a damaged table.
+    """
+    table = id_table(owner)
+    if table is not None and not table.others:
+        return {shard.name: shard.rows for shard in table.shards}
+    return noted_rows(owner.place.path)

@@ -75,9 +75,9 @@ def rows_of_id(
         for file in shards:
             number = _number(file, id, hint)
             if number is not None:
-                fields = read_page(file.path, start=number, count=1).rows[0]
-                if isinstance(fields, dict):
-                    return [RowOfId(text=_text(places, state, file), number=number, row=fields, id=id)]
+                content = read_page(file.path, start=number, count=1).rows[0]
+                if isinstance(content, dict):
+                    return [RowOfId(text=_text(places, state, file), number=number, row=content, id=id)]
     caches = [file for file in files if file.name.endswith(NAMES)]
     return [row for file in caches for row in _tokens(places, state, file, ids[0])]
 

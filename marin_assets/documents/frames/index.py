@@ -32,6 +32,8 @@ TAIL_BYTES = 64 * 1024
 """The index of 3,200 frames fits, without its ids."""
 RANGE_BYTES = 8 * 1024**2
 """Limit of frames that are read by one request, if they are more than one."""
+WHOLE_FRAME_BYTES = 8 * 1024**2
+"""Raw bytes up to which a frame is held in memory as a whole. The writer's have at most 4 MiB and a row."""
 WINDOW_IDS = 4096
 """Ids read at once, near the place where evenly distributed hashes have the one that is searched."""
 
@@ -52,9 +54,13 @@ class IndexedShard:
         for frames in _ranges(self.index.frames_of(start, count)):
             data, offset = self._read(frames[0].start, frames[-1].end), frames[0].start
             for frame in frames:
-                lines = self._lines_of(frame, data[frame.start - offset : frame.end - offset])
-                for row, line in enumerate(lines, start=frame.first_row):
-                    if start <= row < end:
+                content = data[frame.start - offset : frame.end - offset]
+                low, high = max(start - frame.first_row, 0), end - frame.first_row
+                if frame.raw_bytes <= WHOLE_FRAME_BYTES:
+                    yield from self._all_lines_of(frame, content)[low:high]
+                    continue
+                for row, line in enumerate(self._lines_of(frame, content)):
+                    if low <= row < high:
                         yield line
 
     def rows_of_id(self, id: str) -> list[int]:
@@ -80,9 +86,21 @@ class IndexedShard:
         records = [data[i : i + ID_BYTES] for i in range(0, len(data), ID_BYTES)]
         return [r[:HASH_BYTES] for r in records], [int.from_bytes(r[HASH_BYTES:], "big") for r in records]
 
+    def _all_lines_of(self, frame: Frame, data: bytes) -> list[bytes]:
+        """The lines of a frame that is held in memory: its 10,000 rows of attributes are cut at once."""
+        self._require_checksum(frame, data)
+        try:
+            lines = b"".join(self._bounded(frame, data)).split(b"\n")
+        except (EOFError, zstandard.ZstdError) as error:
+            raise self._damaged(f"is damaged ({type(error).__name__}: {error})") from error
+        if not lines[-1]:
+            lines.pop()
+        if len(lines) != frame.rows:
+            raise self._damaged(f"has {len(lines)} rows, and {frame.rows} by its index")
+        return lines
+
     def _lines_of(self, frame: Frame, data: bytes) -> Iterator[bytes | TooLong]:
-        if int.from_bytes(data[-CHECKSUM_BYTES:], "little") != frame.checksum:
-            raise self._damaged("is not that of its index")
+        self._require_checksum(frame, data)
         rows = 0
         try:
             for line in split_lines(self._bounded(frame, data)):
@@ -93,11 +111,17 @@ class IndexedShard:
         if rows != frame.rows:
             raise self._damaged(f"has {rows} rows, and {frame.rows} by its index")
 
+    def _require_checksum(self, frame: Frame, data: bytes) -> None:
+        if int.from_bytes(data[-CHECKSUM_BYTES:], "little") != frame.checksum:
+            raise self._damaged("is not that of its index")
+
     def _bounded(self, frame: Frame, data: bytes) -> Iterator[bytes]:
         raw_bytes = 0
         for chunk in decompressed_chunks(io.BytesIO(data), ".zst"):
             raw_bytes += len(chunk)
             require_expansion(self._path, raw_bytes, len(data))
+            if raw_bytes > frame.raw_bytes:
+                break
             yield chunk
         if raw_bytes != frame.raw_bytes:
             raise self._damaged(f"has {raw_bytes} raw bytes, and {frame.raw_bytes} by its index")
