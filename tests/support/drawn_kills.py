@@ -52,9 +52,7 @@ class StageRuns:
 @contextmanager
 def stage_runs() -> Iterator[StageRuns]:
     """The process ends with the block."""
-    process = subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield StageRuns(process)
     finally:

@@ -78,7 +78,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "inputs": inputs,
         "versions": _versions(asked, state),
         "result": _scalars(record.result or {}),
-        "finished_at": record.finished_at,
+        "finished": str(record.finished_at or "")[:16].replace("T", " "),
         "fn_name": record.fn_name,
         "is_training": is_training(state),
         "elsewhere": "",

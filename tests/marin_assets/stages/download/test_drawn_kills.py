@@ -237,7 +237,7 @@ def test_a_download_of_a_list_that_is_killed_ten_times_ends_with_the_same_bytes(
         server.files |= {f"data/{n}.bin": draw.randbytes(30_000) for n in range(20)}
         require_same_bytes_after_kills(
             runs,
-            f"{DOWNLOAD}.listed:download_listed",
+            f"{DOWNLOAD}.file_lists:download_listed",
             "DownloadListedConfig",
             {"base": server.url, "names": list(server.files)},
             tmp_path,
