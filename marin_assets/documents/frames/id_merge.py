@@ -69,7 +69,7 @@ def merge_ids(output_path: str) -> None:
             _write(join(output_path, NAME), spool, covered, len(shards) - len(covered) + names)
     except FileNotFoundError:  # the function has written nothing
         return
-    except OSError as error:  # the output is whole without it
+    except (OSError, ImportError) as error:  # the output is whole without it, and numpy is in an extra
         log.warning("the ids of %r are not in a table, so a document is searched in each shard: %s", output_path, error)
 
 

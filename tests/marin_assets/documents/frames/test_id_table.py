@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,17 @@ def test_an_output_of_few_shards_has_no_table_nor_that_of_an_attempt_before(tmp_
     merge_ids(str(tmp_path))
     assert open_id_table(str(tmp_path)) is None
     merge_ids(str(tmp_path / "nothing"))
+
+
+def test_without_numpy_an_output_is_whole_without_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is in an extra, which an environment of base packages lacks."""
+    write_shards(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    merge_ids(str(tmp_path))
+    assert not (tmp_path / NAME).exists()
+    assert "are not in a table" in caplog.text
 
 
 def test_a_damaged_table_is_a_sentence_wherever_a_byte_was_changed(tmp_path: Path) -> None:
