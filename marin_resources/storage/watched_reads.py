@@ -59,7 +59,7 @@ def watched(file: IO[bytes], local_path: str | None) -> IO[bytes]:
 
 def count_read(data: bytes) -> bytes:
     """These bytes, which were read by one request, counted by the watch if one is set; without bytes only its time is
-    looked at. Raises the watch's errors."""
+    checked. Raises the watch's errors."""
     watch = _WATCH.get()
     if watch is not None:
         watch.read(len(data))

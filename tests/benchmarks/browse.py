@@ -173,7 +173,7 @@ def store_shards(prefix: str, corpus: Corpus, names: list[str], count: int) -> l
 
 
 def shown(browser: Browser, page: str, rows: int, /, **query: object) -> None:
-    """Request a page. Raises AssertionError if it does not have so many rows with data."""
+    """Request a page. Raises AssertionError if it has another number of rows."""
     answer = browser.get(page, **query)
     count = answer.html.count("<tr data-row")
     if page == "way":

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SHOTS = os.environ.get("MARIN_TEST_PICTURES", "")
-"""A folder for pictures of the pages, to be looked at."""
+"""A folder for pictures of the pages, for a person."""
 WORDS = "The experiment used a long name_without_any_space_that_could_break_a_line_of_a_narrow_screen and few words. "
 
 

@@ -1,10 +1,9 @@
 """The process that draws the sequences of a step: `python -m marin_assets.browse.batches.draw` (see `question.py`).
 
 It is no part of the server, as importing jax and Levanter takes seconds and 500 MB, and a damaged cache may end it.
-It reads a line with a question and writes a line with the answer, until its standard input ends or no question came
-for IDLE_S.
-What it reads is below the prefixes that are shown: every cache is checked as those of the page of tokens, before
-tensorstore opens it.
+It reads a line with a question, then writes a line with the answer, until its standard input ends or no question came
+for IDLE_S. All files that it reads are below the prefixes that are shown: every cache is checked, as those of the page
+of tokens are, before tensorstore opens it.
 """
 
 from __future__ import annotations

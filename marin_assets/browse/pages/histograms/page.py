@@ -43,7 +43,7 @@ DRAWN, SMALL_DRAWN, MOST_DRAWN = 1000, 20_000, 100_000
 """Rows that are drawn unless their number is given: of large files, of small files of many rows; and the limit."""
 ALL = "all"
 WHOLE_BYTES = 16 * 1024**2
-"""Files of at most so many bytes together are read whole, unless they have too many rows or a number is given."""
+"""Limit of the bytes of all files that are read whole; too many rows, or a number of rows, make it a sample."""
 MOST_ROWS = {False: 200_000, True: 2_000_000}
 """Rows that are read at most: of all fields, and of one field. A number takes 16 bytes."""
 BARS, ALL_BARS = 12, 200
