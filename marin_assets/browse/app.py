@@ -25,6 +25,7 @@ from starlette.staticfiles import StaticFiles
 from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
 from marin_assets.browse.pages.batch import batch
+from marin_assets.browse.pages.beside_choice import beside_choice
 from marin_assets.browse.pages.difference import difference
 from marin_assets.browse.pages.experiment import experiment
 from marin_assets.browse.pages.experiments import experiments
@@ -54,6 +55,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/": home,
     "/output": output,
     "/rows": rows,
+    "/beside": beside_choice,
     "/row": row,
     "/cell": cell,
     "/page": page,

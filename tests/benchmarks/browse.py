@@ -4,14 +4,14 @@
 
 The corpus is drawn from the texts of Python's standard library with a seed: 1,000 shards of 50 documents in a bucket
 on this machine, with attributes and a consolidation of as many shards, and a shard of 20,000 documents on disk with
-five files of attributes. `--full`: 500 documents a shard, and a shard of 500,000 documents, 3 GB of rows.
+five outputs of attributes. `--full`: 500 documents a shard, and a shard of 500,000 documents, 3 GB of rows.
 
     last page       CPU of the last 100 rows of the large shard: at most 3 times that of the first 100
     in a bucket     the same page of the shard in a bucket: at most 1 MB
     way             an id of the 1,000 shards, by its page, from each of three outputs: at most 20 requests and 10 MB;
                     printed: the same without the tables of ids
     merge           CPU of the table of ids: at most 0.03 of that of writing the shards
-    attributes      CPU of 100 rows with five files of attributes: at most 50 ms
+    attributes      CPU of 100 rows, each with the verdicts of five outputs of attributes beside it: at most 50 ms
     sample          CPU of 100 rows drawn from the 1,000 shards on disk: at most 1 s
 
 CPU is that of this process, which serves and requests; the least of five rounds counts. Limits are missed with an exit
@@ -93,20 +93,16 @@ def attributes(shard: int, count: int) -> Rows:
 def compare_large_shard(missed: list[str], prefix: str, corpus: Corpus, count: int) -> None:
     name = shard_name(0, 1)
     path = store_output(prefix, "documents/large", {name: corpus.documents(0, count)})
-    attribute = store_output(prefix, "attributes/large", {f"{i}.jsonl.zst": attributes(0, count) for i in range(5)})
+    beside = [
+        store_output(prefix, f"attributes/{i}", {name: attributes(0, count)}, reads=[path]) for i in range(ATTRIBUTES)
+    ]
     file, last = f"{path}/{name}", count - PAGE
     print(f"the large shard has {Path(prefix, file).stat().st_size:,} bytes")
     with browsing(prefix) as browser:
-
-        def with_attributes(start: int) -> None:
-            shown(browser, "rows", PAGE, path=file, start=start)
-            for i in range(ATTRIBUTES):
-                shown(browser, "rows", PAGE, path=f"{attribute}/{i}.jsonl.zst", start=start)
-
         cpu_s = timed(
             first=lambda: shown(browser, "rows", PAGE, path=file),
             last=lambda: shown(browser, "rows", PAGE, path=file, start=last),
-            attributes=lambda: with_attributes(last // 2),
+            attributes=lambda: shown(browser, "rows", PAGE, path=file, start=last // 2, beside=beside),
         )
     print(", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in cpu_s.items()))
     compare(missed, "last page against first", cpu_s["last"] / cpu_s["first"], LAST_PAGE)

@@ -1,4 +1,4 @@
-"""`make pictures`: the pictures in docs/images, of a real UI that shows what a real run has made.
+"""`make pictures`: the pictures in docs/images, of a real UI and data browser that show what a real run has made.
 
     python tests/pictures [NAME ...]      all, or those that are named
 
@@ -12,6 +12,7 @@ import contextlib
 import gzip
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -41,11 +42,13 @@ RELOAD = 'mutation { reloadRepositoryLocation(repositoryLocationName: "marin") {
 
 @dataclass
 class Scene:
-    """What has been made, and the UI and browser to look at it."""
+    """What has been made, and the browser to look at it."""
 
     checkout: Checkout
-    dev: DagsterDev
+    url: str
+    """The address of the UI, or of the data browser."""
     page: Page
+    dev: DagsterDev | None = None
     backfill: str = ""
     failed_run: str = ""
     clip: Any = None
@@ -55,7 +58,7 @@ class Scene:
         """A page of the UI, when all these texts are there."""
         self.clip = None
         self.page.set_viewport_size({"width": width, "height": height})
-        self.page.goto(f"{self.dev.url}{path}")
+        self.page.goto(f"{self.url}{path}")
         for text in texts:
             self.page.get_by_text(text).first.wait_for(timeout=60_000)
         self.page.wait_for_load_state("networkidle")
@@ -109,15 +112,46 @@ def waterfall(scene: Scene) -> None:
 def unsynced(scene: Scene) -> None:
     done = scene.checkout.shell(CHANGE)
     assert done.returncode == 0, done.stdout
+    assert scene.dev is not None
     scene.dev.ask(RELOAD)
     scene.open("/assets/quickstart/checkpoints", "Unsynced", height=620)
 
 
+def verdicts(scene: Scene) -> None:
+    """Documents with what attributes decide about each."""
+    documents, outputs = _output(scene, "documents/quickstart"), scene.checkout.folder / "outputs"
+    [shard, *_] = sorted(path.name for path in (outputs / documents).glob("*.jsonl.zst"))
+    scene.open(f"/beside?path={documents}/{shard}", "Beside the rows")
+    scene.page.get_by_role("button", name="Show").click()
+    scene.page.get_by_text("rejected: ").first.wait_for(timeout=60_000)
+
+
+def way(scene: Scene) -> None:
+    """The way of the first document of the sample of the rejected."""
+    selected, outputs = _output(scene, "selected/quickstart"), scene.checkout.folder / "outputs"
+    [sample, *_] = sorted(path.name for path in (outputs / selected / ".marin/rejected").iterdir())
+    scene.open(f"/row?path={selected}/.marin/rejected/{sample}&row=0", "The way of this document", height=720)
+    scene.page.get_by_text("The way of this document").click()
+    scene.page.get_by_text("rejected by ").first.wait_for(timeout=60_000)
+
+
+def histogram(scene: Scene) -> None:
+    scene.open(f"/histogram?path={_output(scene, 'attributes/quickstart/quality')}&of=/value", "threshold", height=800)
+
+
+def _output(scene: Scene, name: str) -> str:
+    outputs = scene.checkout.folder / "outputs"
+    [path] = outputs.glob(f"{name}-*")
+    return path.relative_to(outputs).as_posix()
+
+
+ARRIVAL, DATA = (lineage,), (verdicts, way, histogram)
+"""Of what is there after the quickstart: in Dagster, in the data browser."""
 PICTURES: dict[str, Callable[[Scene], None]] = {
     scene.__name__: scene
-    for scene in (lineage, asset, partitions, backfill, failure, sensors, scores, waterfall, unsynced)
+    for scene in (*ARRIVAL, *DATA, asset, partitions, backfill, failure, sensors, scores, waterfall, unsynced)
 }
-"""In this order: the first shows what is there on arrival, the last one changes what the others show."""
+"""In this order: the last one changes what the others show."""
 
 
 def main(names: list[str]) -> int:
@@ -134,15 +168,19 @@ def main(names: list[str]) -> int:
         make_quickstart(checkout)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            wanted = [name for name in PICTURES if not names or name in names]
-            if lineage.__name__ in wanted:
+            chosen = [name for name in PICTURES if not names or name in names]
+            arrival, data = ([scene.__name__ for scene in scenes] for scenes in (ARRIVAL, DATA))
+            if arrival := [name for name in chosen if name in arrival]:
                 with ui(checkout) as dev:
-                    _take([lineage.__name__], Scene(checkout, dev, browser.new_page()))
-            if wanted := [name for name in wanted if name != lineage.__name__]:
+                    _take(arrival, Scene(checkout, dev.url, browser.new_page(), dev))
+            if data := [name for name in chosen if name in data]:
+                with data_browser(checkout) as url:
+                    _take(data, Scene(checkout, url, browser.new_page()))
+            if later := [name for name in chosen if name not in (*arrival, *data)]:
                 make_deliveries(checkout)
                 make_watched(checkout)
                 with ui(checkout) as dev:
-                    _take(wanted, Scene(checkout, dev, browser.new_page(), *backfill_deliveries(dev)))
+                    _take(later, Scene(checkout, dev.url, browser.new_page(), dev, *backfill_deliveries(dev)))
             browser.close()
     return 0
 
@@ -207,6 +245,18 @@ def ui(checkout: Checkout) -> Iterator[DagsterDev]:
     workspace, log = checkout.folder / "workspace.yaml", checkout.folder / "dev.log"
     with contextlib.chdir(checkout.folder), dagster_dev(workspace, log, variables) as dev:  # it looks there first
         yield dev
+
+
+@contextlib.contextmanager
+def data_browser(checkout: Checkout) -> Iterator[str]:
+    """`marin browse` of the copy's outputs; its address."""
+    command = [sys.executable, "-m", "marin_assets.cli", "browse", "--no-browser", "--prefix", "outputs"]
+    with subprocess.Popen(command, cwd=checkout.folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[0].rstrip("/")
+        finally:
+            process.terminate()
 
 
 def backfill_deliveries(dev: DagsterDev) -> tuple[str, str]:

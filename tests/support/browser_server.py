@@ -58,7 +58,7 @@ class Browser:
         self.port = port
 
     def get(self, page: str, /, **query: object) -> Answer:
-        return self.send("GET", f"/{page}?{urlencode(query)}" if query else f"/{page}")
+        return self.send("GET", f"/{page}?{urlencode(query, doseq=True)}" if query else f"/{page}")
 
     def send(self, method: str, target: str, headers: dict[str, str] | None = None) -> Answer:
         connection = http.client.HTTPConnection(HOST, self.port, timeout=60)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marin_assets.browse.errors import LimitError, NotThereError
-from marin_assets.browse.pages.rows import file_of_rows
+from marin_assets.browse.pages.file_of_rows import file_of_rows
 from marin_assets.browse.places import Place
 from marin_assets.browse.rows.reader import count_rows
 from marin_assets.browse.rows.sample import count_lines

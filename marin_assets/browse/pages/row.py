@@ -8,7 +8,7 @@ from typing import Any
 from marin_assets.browse.cells.short_text import scalar_text, short_text, visible
 from marin_assets.browse.cells.tree import Tree, named, value_at
 from marin_assets.browse.errors import NotThereError
-from marin_assets.browse.pages.rows import FileOfRows, file_of_rows
+from marin_assets.browse.pages.file_of_rows import FileOfRows, file_of_rows
 from marin_assets.browse.rows.reader import Row, find_row, read_page
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.documents.document import BadRow

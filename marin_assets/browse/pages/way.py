@@ -19,6 +19,7 @@ from marin_assets.browse.stored.verdicts import (
     attribute_paths,
     decision_in,
     documents_path,
+    fate_in,
     is_consolidation,
     verdict,
 )
@@ -199,14 +200,7 @@ class Way:
             return "its page"
         if is_consolidation(state):
             return self._verdict(state)[1] or "kept"
-        decision = decision_in(row.row)
-        if decision is not None:
-            value = "" if decision.value is None else f", value {short_text(decision.value, 40).text}"
-            cut = f", {sum(end - start for start, end in decision.cut):,} characters cut" if decision.cut else ""
-            return f"kept{value}{cut}" if decision.keep else f"rejected: {short_text(decision.reason, 200).text}{value}"
-        if "cluster" in row.row and "size" in row.row:
-            return f"in cluster {short_text(row.row['cluster'], 40).text} of {short_text(row.row['size'], 40).text}"
-        return "a row"
+        return fate_in(row.row) or "a row"
 
     def _verdict(self, state: OutputState) -> tuple[bool | None, str]:
         """Whether a consolidation keeps the document, and by what; None if that cannot be computed from the rows."""

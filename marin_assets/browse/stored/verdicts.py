@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from marin_assets.browse.cells.short_text import short_text
 from marin_assets.browse.stored.state import OutputState
 from marin_assets.documents.attributes import Decision
 from marin_assets.documents.document import Document
@@ -31,6 +32,18 @@ def decision_in(row: Mapping[str, Any]) -> Decision | None:
     except (TypeError, ValueError):
         return None
     return Decision(keep=keep, reason=reason, value=value, cut=spans)
+
+
+def fate_in(row: Mapping[str, Any]) -> str:
+    """What a row of attributes or clusters decides about its document, as a phrase; empty for any other row."""
+    decision = decision_in(row)
+    if decision is not None:
+        value = "" if decision.value is None else f", value {short_text(decision.value, 40).text}"
+        cut = f", {sum(end - start for start, end in decision.cut):,} characters cut" if decision.cut else ""
+        return f"kept{value}{cut}" if decision.keep else f"rejected: {short_text(decision.reason, 200).text}{value}"
+    if "cluster" in row and "size" in row:
+        return f"in cluster {short_text(row['cluster'], 40).text} of {short_text(row['size'], 40).text}"
+    return ""
 
 
 def attribute_paths(state: OutputState) -> list[tuple[Applied, str]]:

@@ -1,7 +1,8 @@
 """Compare the files of complete outputs with their manifests.
 
 Names, sizes and checksums of all files are compared. The checksum is the store's own of the current object; on a disk
-it is computed from the bytes. Each wrong output is printed with the step to rerun.
+it is computed from the bytes. A table of ids has checksums of its own. Each wrong output is printed with the step to
+rerun.
 
 Exit code 0: everything that was asked for was compared, without a finding. 1: findings. 2: wrong arguments, or no
 selected output is complete. 3: no finding, and an output could not be verified, or not wholly.
@@ -12,10 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from marin_assets.catalog.code_location import select_nodes
 from marin_assets.cli.render.verify_report import State, VerifyReport, exit_code, lines_of, summary_of, to_json
+from marin_assets.documents.document import DocumentError
+from marin_assets.documents.frames.id_table import NAME as TABLE
+from marin_assets.documents.frames.id_table import open_id_table
 from marin_assets.plan.partitions import with_partitions
 from marin_assets.run.options import OptionError, add_prefix, add_script, add_selection, prefix_of, share
 from marin_assets.run.output import print_line, print_stderr
@@ -25,6 +30,9 @@ from marin_resources.storage.control.control import require_reachable
 from marin_resources.storage.output.store import Store
 from marin_resources.storage.output.verification import Finding, Problem, Verification
 from marin_resources.storage.output.verify import find_lost_statuses, verify_outputs
+from marin_resources.types.output import Observed
+
+TABLES_AT_ONCE = 16
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +73,8 @@ def verify_nodes(
     complete = [observed.path for observed in looked.values() if observed.done]
     complete += [path for path, finding in lost.items() if finding.problem is Problem.DAMAGED]
     verifications = verify_outputs(complete, sample=sample, seed=seed, read=read, report=print_stderr)
+    for path, finding in _damaged_tables(looked.values(), is_whole=sample == 1).items():
+        verifications[path] = verifications[path].with_finding(finding)
     findings = {observed.path: _unreadable(observed.damage) for observed in looked.values() if observed.damage} | lost
     for path, finding in findings.items():
         verifications[path] = verifications.get(path, Verification(path=path)).with_finding(finding)
@@ -84,6 +94,28 @@ def verify_nodes(
             )
         )
     return verified
+
+
+def _damaged_tables(looked: Iterable[Observed], *, is_whole: bool) -> dict[str, Finding]:
+    """The damaged tables of ids of complete outputs, by their paths. `is_whole`: their blocks are read too."""
+
+    def damage(observed: Observed) -> str:
+        try:
+            table = open_id_table(observed.record.data_path or observed.path)
+            if table is not None and is_whole:
+                table.verify_blocks()
+        except DocumentError as error:
+            return str(error)
+        return ""
+
+    complete = [observed for observed in looked if observed.done]
+    with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
+        damages = zip(complete, pool.map(damage, complete), strict=True)
+    return {
+        observed.path: Finding(name=TABLE, problem=Problem.DAMAGED, expected="a table of ids", found=sentence)
+        for observed, sentence in damages
+        if sentence
+    }
 
 
 def _unreadable(damage: str) -> Finding:

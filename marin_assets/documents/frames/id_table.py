@@ -86,6 +86,11 @@ class IdTable:
         low, high = bisect_left(hashes, digest), bisect_right(hashes, digest)
         return [self._place(data[i * RECORD_BYTES : (i + 1) * RECORD_BYTES]) for i in range(low, high)]
 
+    def verify_blocks(self) -> None:
+        """Read all blocks and compare their checksums. Raises DocumentError for a damaged one."""
+        for start in range(0, len(self._fences), MOST_BLOCKS_READ):
+            self._blocks(start, min(start + MOST_BLOCKS_READ, len(self._fences)))
+
     def _blocks(self, start: int, end: int) -> list[bytes]:
         size = self._block_ids * RECORD_BYTES
         first, last = start * size, min(end * size, self.ids * RECORD_BYTES)

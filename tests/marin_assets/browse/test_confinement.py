@@ -16,7 +16,7 @@ from stored_outputs_for_browsing import store_output
 from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.places import Places
 
-PAGES = ("output", "rows", "row", "cell", "page", "file", "tokens", "way", "search", "sample", "experiment")
+PAGES = ("output", "rows", "row", "cell", "page", "file", "tokens", "way", "search", "sample", "beside", "experiment")
 SECRET = "the secret of another folder"
 ROWS = "documents/web-abc123/part-0.jsonl"
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 from location import FILES, Location
 
+from marin_assets.documents.frames.id_merge import merge_ids
+from marin_assets.documents.frames.id_table import NAME as TABLE
+from marin_assets.documents.rows import write_rows
 from marin_resources.storage.control.control import put
 from marin_resources.storage.files import remove, write_bytes
 from marin_resources.storage.paths import is_local, join
@@ -67,6 +72,26 @@ def test_a_changed_control_file_is_not_data(made: Location, marin: Marin) -> Non
     for name in (".marin/attempts/1.log", ".marin/shards/a.json"):
         write_bytes(join(path, name), b"changed")
     assert marin("verify")[0] == 0
+
+
+def test_a_damaged_table_of_ids_is_a_finding_and_no_reason_to_compute_again(
+    made: Location, marin: Marin, tmp_path: Path
+) -> None:
+    for shard in range(8):
+        rows = [{"id": f"{shard}/{row}", "text": random.Random(row).randbytes(400).hex()} for row in range(300)]
+        write_rows(str(tmp_path / f"{shard}.jsonl.zst"), rows)
+    merge_ids(str(tmp_path))
+    table, path = (tmp_path / TABLE).read_bytes(), made.path("toy/data")
+    write_bytes(join(path, TABLE), table)
+    assert marin("verify")[0] == 0
+    write_bytes(join(path, TABLE), table[:-1] + bytes([table[-1] ^ 1]))
+    code, out, _ = marin("verify")
+    assert code == 1
+    assert f"wrong: toy/data: 1 damaged; the data are right, {path}" in out.splitlines()
+    assert f"damaged {TABLE!r}: expected a table of ids, found The table of ids {join(path, TABLE)!r} is damaged" in out
+    assert marin("verify", "--sample", "0.5", "--seed", "1")[0] == 0  # its blocks are not read
+    write_bytes(join(path, TABLE), b"something else")
+    assert marin("verify", "--sample", "0.5", "--seed", "1")[0] == 1
 
 
 def test_a_damaged_mark_is_a_finding_and_no_reason_to_compute_again(made: Location, marin: Marin) -> None:
