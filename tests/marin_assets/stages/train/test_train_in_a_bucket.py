@@ -16,7 +16,7 @@ import pytest
 
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.specs.start import FromCheckpoint, FromHuggingFace
-from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig, train_lm
+from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import read_bytes, remove, stored_files, write_bytes
 from marin_resources.storage.filesystems.filesystem import filesystem_of
@@ -98,7 +98,7 @@ def test_a_cache_in_another_region_is_trained_on(
     there = os.path.dirname(inputs_in_a_bucket.tokenizer_path)
     monkeypatch.setenv("MARIN_MIRROR_PREFIXES", f"here={tmp_path},there={there}")
     components = {name: f"mirror://cache/{name}" for name in inputs.components}
-    trained = train_lm(config_of(inputs, str(tmp_path / "out"), components=components, num_train_steps=3))
+    trained = result_of(config_of(inputs, str(tmp_path / "out"), components=components, num_train_steps=3))
     assert trained["steps"] == 3
     assert (tmp_path / "cache" / next(iter(inputs.components)) / "train").is_dir()
 
@@ -124,10 +124,10 @@ def test_a_run_killed_in_a_bucket_resumes_to_the_numbers_of_a_run_on_a_disk(
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_training_goes_on_from_a_checkpoint_and_an_export_in_a_bucket(inputs: Any, gcs_prefix: str) -> None:
-    first = train_lm(config_of(inputs, join(gcs_prefix, "first")))
+    first = result_of(config_of(inputs, join(gcs_prefix, "first")))
     checkpoints = FromCheckpoint(checkpoints_path=join(gcs_prefix, "first/checkpoints"), optimizer_state=True)
     for name, start in (("cooled", checkpoints), ("further", FromHuggingFace(path=join(gcs_prefix, "first/hf")))):
-        result = train_lm(config_of(inputs, join(gcs_prefix, name), start=start, num_train_steps=3))
+        result = result_of(config_of(inputs, join(gcs_prefix, name), start=start, num_train_steps=3))
         assert result["loss_start"] == pytest.approx(first["loss_end"], rel=1e-5)
 
 
@@ -137,7 +137,7 @@ def test_temporary_checkpoints_are_removed_at_the_end(inputs: Any, store: str) -
     """One every 0.1 s, each removed once the next is complete."""
     prefix = object_stores.gcs_prefix() if store == "gcs" else object_stores.s3_prefix()
     output = join(prefix, "clock")
-    train_lm(config_of(inputs, output, checkpoint_interval_s=0.1, steps_per_checkpoint=1000))
+    result_of(config_of(inputs, output, checkpoint_interval_s=0.1, steps_per_checkpoint=1000))
     folders = {file.name.partition("/")[0] for file in stored_files(join(output, "checkpoints"))}
     assert folders == {"eval_metrics.jsonl", f"step-{STEPS - 1}"}
 
