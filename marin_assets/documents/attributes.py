@@ -4,7 +4,8 @@
 
 One line a document, in the documents' order, in a file with the shard's name (always JSONL with zstd, whatever the
 format of the shard). `value` is the measured number, or null. A stage that cuts parts out of documents adds "cut":
-spans [start, end) of characters of the text, in order and disjoint. `consolidate` applies attributes.
+spans [start, end) of characters of the text, in order and disjoint. A stage may add keys of its own, such as
+"language"; `read_attributes` leaves them out. `consolidate` applies attributes.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Decision:
     """The measured number, for example the number of words."""
     cut: tuple[tuple[int, int], ...] = ()
     """Spans [start, end) of characters to cut out of a kept document."""
+    fields: Mapping[str, Any] | None = None
+    """More that is known about the document, by its key in the row, such as its language."""
 
 
 KEPT = Decision(keep=True)
@@ -119,8 +122,10 @@ def _counted(decision: Decision, counts: Counter[str]) -> Decision:
 
 
 def _row(id: str, decision: Decision) -> dict[str, Any]:
-    row = {"id": id, "keep": decision.keep, "reason": decision.reason, "value": decision.value}
-    return {**row, "cut": [list(span) for span in decision.cut]} if decision.cut else row
+    row: dict[str, Any] = {"id": id, "keep": decision.keep, "reason": decision.reason, "value": decision.value}
+    if decision.cut:
+        row["cut"] = [list(span) for span in decision.cut]
+    return {**row, **decision.fields} if decision.fields else row
 
 
 def _is_decision(row: Mapping[str, Any]) -> bool:

@@ -1,4 +1,5 @@
-"""Filters by name, "family@set". `thresholds/<family>.json` holds each set of thresholds with its source."""
+"""Filters by name, "family@set". `thresholds/<family>.json` holds each set of thresholds with its source; the sets of
+FineWeb-2, one a language, are made from its table."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from marin_assets.documents.attributes import Decision
+from marin_assets.documents.languages.fineweb2 import fineweb2_languages
 from marin_assets.stages.filter.c4 import C4Thresholds, filter_c4
 from marin_assets.stages.filter.fineweb import FineWebThresholds, filter_fineweb
 from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, filter_gopher_quality
@@ -30,6 +32,8 @@ FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the filt
 }
 FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
 """FineWeb's filters in FineWeb's order."""
+FINEWEB2 = ("gopher_repetition", "fineweb", "gopher_quality")
+"""The families of FineWeb-2's filters in its order."""
 
 
 class FilterError(MarinError, ValueError):
@@ -66,12 +70,35 @@ def filter_names() -> list[str]:
 def threshold_sets(family: str) -> dict[str, dict[str, Any]]:
     """Return the sets of a family, by name: the values of their thresholds."""
     text = files("marin_assets.stages.filter").joinpath("thresholds", f"{family}.json").read_text(encoding="utf-8")
-    return {name: entry["thresholds"] for name, entry in json.loads(text).items()}
+    sets = {name: entry["thresholds"] for name, entry in json.loads(text).items()}
+    if family in FINEWEB2:
+        rows = fineweb2_languages()
+        sets |= {f"fineweb2-{tag}": _of_fineweb2(family, row, sets.get("datatrove", {})) for tag, row in rows.items()}
+    return sets
+
+
+def _of_fineweb2(family: str, row: dict[str, Any], datatrove: dict[str, Any]) -> dict[str, Any]:
+    """The thresholds of a family for one language, and datatrove's, which hold for all. What it disabled is None."""
+    if family == "gopher_repetition":
+        disabled = dict.fromkeys(("dup_para_frac", "dup_para_char_frac", "dup_line_char_frac"))
+        top = {f"top_{n}_gram": share for n, share in row["top_n_grams"].items()}
+        duplicates = {f"dup_{n}_gram": share for n, share in row["dup_n_grams"].items()}
+        return {**disabled, "dup_line_frac": row["dup_line_frac"], **top, **duplicates}
+    if family == "fineweb":
+        shares = {"line_punct_ratio": row["line_punct_ratio"], "char_dup_ratio": 0.1, "list_ratio": row["list_ratio"]}
+        return {**shares, "short_line_ratio": None, "short_line_length": 30}
+    own = ("min_mean_word_length", "max_mean_word_length", "min_alphabetic_word_ratio", "stop_words")
+    return {**datatrove, **{name: row[name] for name in own}}
 
 
 def fineweb_filters() -> tuple[FilterSpec, ...]:
     """Return FineWeb's filters in FineWeb's order."""
     return tuple(map(named, FINEWEB))
+
+
+def fineweb2_filters(language: str) -> tuple[FilterSpec, ...]:
+    """Return FineWeb-2's filters of a language, such as "deu_Latn", in FineWeb-2's order. Raises FilterError."""
+    return tuple(named(f"{family}@fineweb2-{language}") for family in FINEWEB2)
 
 
 def filter_of_thresholds(thresholds: Any) -> Filter:

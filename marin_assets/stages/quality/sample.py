@@ -13,7 +13,7 @@ from typing import Any
 
 from marin_assets.documents import Document, page_of, read_documents, read_rows, write_rows
 from marin_assets.documents.position import VALIDATION, split_of
-from marin_assets.stages.quality.classifier import one_line
+from marin_assets.inference.fasttext_model import one_line
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.storage.files import list_files
 

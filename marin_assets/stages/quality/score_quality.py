@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents import document_files, document_shards, read_documents, read_rows, write_rows
 from marin_assets.documents.attributes import Decision, write_decisions
-from marin_assets.stages.quality.classifier import Classifier, ClassifierError, find_model, load_classifier
+from marin_assets.inference.fasttext_model import Classifier, ClassifierError, find_model, load_classifier
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources

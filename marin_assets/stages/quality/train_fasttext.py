@@ -29,7 +29,7 @@ from typing import Any
 
 from marin_assets.documents import DocumentFiles, document_files, document_shards
 from marin_assets.documents.position import check_fraction
-from marin_assets.stages.quality.classifier import (
+from marin_assets.inference.fasttext_model import (
     ABOUT,
     FORMAT_VERSION,
     LABEL_PREFIX,

@@ -11,7 +11,7 @@ import pytest
 from shard_files import data_of, write_shards
 
 from marin_assets.documents import Document
-from marin_assets.stages.quality.classifier import ClassifierError, find_model, load_classifier, one_line
+from marin_assets.inference.fasttext_model import ClassifierError, find_model, load_classifier, one_line
 from marin_assets.stages.quality.sample import Smallest
 from marin_assets.stages.quality.train_fasttext import (
     TrainFastTextConfig,

@@ -58,6 +58,14 @@ class Classifier:
                 return round(min(max(probability, 0.0), 1.0), 6)
         return 0.0
 
+    def best(self, text: str, count: int) -> list[tuple[str, float]]:
+        """Return at most `count` labels with their probabilities, the highest first; none for a text without words."""
+        line = one_line(text, lowercase=self.lowercase)
+        if not line:
+            return []
+        pairs = self.model.f.predict(line + "\n", count, 0.0, "strict")
+        return [(name.removeprefix(LABEL_PREFIX), round(min(max(value, 0.0), 1.0), 6)) for value, name in pairs]
+
 
 def find_model(path: str) -> tuple[str, str]:
     """Return (path of the model file, its SHA-256) for the folder of a trained model, or a bare model file.
