@@ -34,7 +34,8 @@ class FilterDocumentsConfig:
     filters: Sequence[FilterSpec] = field(default_factory=fineweb_filters)
     """Filters built by `named`, in the order in which they run. `named` versions their thresholds."""
     words: str = versioned("spacy")
-    """The word splitter: with "spacy" the decisions equal datatrove's; "fast" is an approximation for English."""
+    """The word splitter: with "spacy" the decisions equal datatrove's for English; "fast" is an approximation of these;
+    "script" is for other languages."""
     language: str = versioned("english")
     """The language of the stop words and of spaCy's rules. Only "english" is supported."""
 

@@ -1,4 +1,5 @@
 import dataclasses
+import importlib
 import json
 from collections.abc import Sequence
 from importlib.resources import files
@@ -11,6 +12,7 @@ from golden_texts import golden_texts
 from marin_assets import Step
 from marin_assets.documents import Document, write_documents
 from marin_assets.documents.attributes import read_attributes
+from marin_assets.documents.languages.fineweb2 import fineweb2_languages
 from marin_assets.stages.filter.c4 import complement, filter_c4
 from marin_assets.stages.filter.filter_documents import (
     FilterDocumentsConfig,
@@ -18,7 +20,14 @@ from marin_assets.stages.filter.filter_documents import (
     filter_documents,
     filter_text,
 )
-from marin_assets.stages.filter.registry import FINEWEB, FilterError, filter_names, fineweb_filters, named
+from marin_assets.stages.filter.registry import (
+    FINEWEB,
+    FilterError,
+    filter_names,
+    fineweb2_filters,
+    fineweb_filters,
+    named,
+)
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import SplitterError, splitter_named
 from marin_assets.step.graph import build_graph
@@ -144,7 +153,7 @@ def test_by_default_mixed_texts_are_filtered_as_by_datatrove(
         assert decide(Document(id="0", text=text)).reason == expected
 
 
-@pytest.mark.parametrize("name", filter_names())
+@pytest.mark.parametrize("name", [name for name in filter_names() if "@fineweb2-" not in name])
 def test_every_named_set_has_all_thresholds_and_a_source(name: str) -> None:
     family, _, set_name = name.partition("@")
     assert named(name).name == name
@@ -152,9 +161,36 @@ def test_every_named_set_has_all_thresholds_and_a_source(name: str) -> None:
     assert len(sets[set_name]["source"]) > 20
 
 
+def test_fineweb2_has_a_set_of_each_family_for_each_language() -> None:
+    specs = {tag: fineweb2_filters(tag) for tag in fineweb2_languages()}
+    assert len(specs) > 200
+    repetition, fineweb, gopher = (spec.thresholds.value for spec in specs["deu_Latn"])
+    assert (repetition.dup_line_frac, repetition.top_2_gram, repetition.dup_10_gram) == (0.263, 0.169, 0.098)
+    assert repetition.dup_para_frac is repetition.dup_line_char_frac is fineweb.short_line_ratio is None
+    assert (fineweb.list_ratio, fineweb.char_dup_ratio, fineweb.line_punct_ratio) == (0.152, 0.1, 0)
+    assert (gopher.max_mean_word_length, gopher.min_alphabetic_word_ratio, gopher.min_words) == (15, 0.774, 50)
+    assert {"der", "und", "die"} <= set(gopher.stop_words)
+    with pytest.raises(FilterError, match=r"'gopher_repetition@fineweb2-deu', expected .* Did you mean '.*deu_Latn'"):
+        fineweb2_filters("deu")
+
+
+@pytest.mark.parametrize("language", ["de", "ru", "ja", "hi"])
+def test_text_of_a_language_is_kept_by_its_own_set_and_not_by_that_for_english(tmp_path: Path, language: str) -> None:
+    tag = {"de": "deu_Latn", "ru": "rus_Cyrl", "ja": "jpn_Jpan", "hi": "hin_Deva"}[language]
+    sentences = importlib.import_module(f"spacy.lang.{language}.examples").sentences
+    text = "\n\n".join(" ".join(sentences[i:] + sentences[:i]) for i in range(2))
+    gopher = fineweb2_filters(tag)[2]
+    reasons = [
+        decision_rule_of(config("", tmp_path, filters=[spec], words="script"))(Document(id="0", text=text)).reason
+        for spec in (gopher, named("gopher_quality@datatrove"))
+    ]
+    assert reasons[0] == ""
+    assert reasons[1] != ""
+
+
 def test_an_unknown_filter_threshold_language_or_splitter_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(
-        FilterError, match=r"'fineweb@2', expected one of 'gopher_repetition@datatrove', .*'fineweb@0.1'"
+        FilterError, match=r"'fineweb@2', expected one of \d+ names. Did you mean 'fineweb@0.1' or 'fineweb@0.01'"
     ):
         named("fineweb@2")
     with pytest.raises(FilterError, match="'nonsense'"):

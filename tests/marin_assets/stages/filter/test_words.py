@@ -44,6 +44,35 @@ def test_fast_sentences_end_with_a_mark_and_whitespace() -> None:
     assert splitter.sentences("") == [""]
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "sentences"),
+    [
+        ("यह हिन्दी है। दूसरा वाक्य।", "यह|हिन्दी|है|।|दूसरा|वाक्य|।", "यह हिन्दी है। |दूसरा वाक्य।"),
+        ("日本語。二つ!", "日|本|語|。|二|つ|!", "日本語。|二つ!"),
+        ("ไทย 12 ครั้ง", "ไ|ท|ย|12|ค|ร|ั|้|ง", "ไทย 12 ครั้ง"),
+        ("هذا نص؟ نعم.", "هذا|نص|؟|نعم|.", "هذا نص؟ |نعم."),
+        ("l’été: 3,5 km... Où?", "l’été|:|3,5|km|...|Où|?", "l’été: 3,5 km... |Où?"),
+        ("한국어 문장입니다. 둘", "한국어|문장입니다|.|둘", "한국어 문장입니다. |둘"),
+        ("e\u0301te\u0301 தமிழ் שָׁלוֹם", "e\u0301te\u0301|தமிழ்|שָׁלוֹם", "e\u0301te\u0301 தமிழ் שָׁלוֹם"),
+    ],
+)
+def test_words_by_script_keep_their_marks_and_sentences_end_in_any_script(
+    text: str, words: str, sentences: str
+) -> None:
+    splitter = splitter_named("script")
+    assert splitter.words(text) == words.split("|")
+    assert splitter.sentences(text) == sentences.split("|")
+    assert splitter.count_sentences(text) == len(splitter.sentences(text))
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS | st.text(max_size=60))
+def test_words_by_script_lose_no_character(text: str) -> None:
+    splitter = splitter_named("script")
+    assert "".join(splitter.words(text)) == "".join(text.split())
+    assert "".join(splitter.sentences(text)) == text
+
+
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
 def test_spacy_words_and_sentences_are_those_of_spacy(spacy_itself: Any, text: str) -> None:
