@@ -1,4 +1,4 @@
-"""What other outputs have beside each row of a page: the verdicts of attributes, clusters, other texts."""
+"""Columns of other outputs beside the rows of a page: the verdicts of attributes, clusters, other texts."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def decision_in(row: Mapping[str, Any]) -> Decision | None:
 
 
 def fate_in(row: Mapping[str, Any]) -> str:
-    """What a row of attributes or clusters decides about its document, as a phrase; empty for any other row."""
+    """The decision of a row of attributes or clusters about its document, as a phrase; empty for any other row."""
     decision = decision_in(row)
     if decision is not None:
         value = "" if decision.value is None else f", value {short_text(decision.value, 40).text}"

@@ -1,4 +1,4 @@
-"""What FineWeb-2 published for each language: thresholds and stop words (Penedo et al. 2025, arXiv:2506.20920).
+"""Thresholds and stop words that FineWeb-2 published for each language (Penedo et al. 2025, arXiv:2506.20920).
 
 `fineweb2.json` has them from the configs of github.com/huggingface/fineweb-2 (Apache 2.0), for the languages that
 fastText's model of 176 languages knows, in each script. The scores of languages are those of GlotLID v3.
@@ -18,7 +18,7 @@ from marin_resources.types.near_names import expected_one_of
 
 @cache
 def fineweb2_languages() -> dict[str, dict[str, Any]]:
-    """Tag -> what was published for it."""
+    """Tag -> its thresholds and stop words."""
     text = files("marin_assets.documents.languages").joinpath("fineweb2.json").read_text(encoding="utf-8")
     return dict(json.loads(text))
 

