@@ -124,6 +124,8 @@ def verdicts(scene: Scene) -> None:
     scene.open(f"/beside?path={documents}/{shard}", "Beside the rows")
     scene.page.get_by_role("button", name="Show").click()
     scene.page.get_by_text("rejected: ").first.wait_for(timeout=60_000)
+    rejected = scene.page.locator("tr:has(td.bad) th").first.inner_text()
+    scene.page.goto(scene.page.url.replace("start=0", f"start={rejected}"))
 
 
 def way(scene: Scene) -> None:

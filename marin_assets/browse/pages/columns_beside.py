@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from marin_assets.browse.cells.short_text import ShortText, short_text
@@ -27,6 +28,7 @@ class CellBeside:
     text: ShortText
     number: int
     """The number of the row in its file, from 0."""
+    is_rejection: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,8 @@ class ColumnBeside:
     """A cell for each row of the page; None if the output does not have it."""
     note: str = ""
     """Why cells may be missing, as a sentence."""
+    short_name: str = ""
+    """The last part of its name, where no other column has that; else the whole name."""
 
 
 def columns_beside(
@@ -53,9 +57,16 @@ def columns_beside(
         raise NotThereError(f"{len(texts)} outputs are chosen, and {MOST} is the limit beside a page. Remove some.")
     if not texts:
         return []
-    _, file = place_in_output(shown)
+    owner, file = place_in_output(shown)
     ids = [_id(row) for row in rows]
-    return [_column(places, file, text, start, ids) for text in dict.fromkeys(texts)]
+    columns = [_column(places, file, text, start, ids) for text in dict.fromkeys(texts)]
+    last = Counter(name.rpartition("/")[2] for name in (owner.record.name or "", *(column.name for column in columns)))
+    return [replace(column, short_name=_short_name(column.name, last)) for column in columns]
+
+
+def _short_name(name: str, last: Mapping[str, int]) -> str:
+    part = name.rpartition("/")[2]
+    return part if last[part] == 1 else name
 
 
 def place_in_output(shown: FileOfRows) -> tuple[OutputState, str]:
@@ -81,18 +92,18 @@ def _column(places: Places, file: str, text: str, start: int, ids: Sequence[str 
     return ColumnBeside(
         name=name,
         text=place.text,
-        cells=[None if row is None else CellBeside(text=_short(row[1]), number=row[0]) for row in beside.rows],
+        cells=[None if row is None else _cell(*row) for row in beside.rows],
         note=note if beside.by_number_alone else "",
     )
 
 
-def _short(row: Mapping[str, Any]) -> ShortText:
+def _cell(number: int, row: Mapping[str, Any]) -> CellBeside:
     fate = fate_in(row)
     if fate:
-        return ShortText(fate)
+        return CellBeside(text=ShortText(fate), number=number, is_rejection=row.get("keep") is False)
     text = row.get("text")
     others = {key: value for key, value in row.items() if key != "id"}
-    return short_text(text if isinstance(text, str) else others, CELL_CHARACTERS)
+    return CellBeside(text=short_text(text if isinstance(text, str) else others, CELL_CHARACTERS), number=number)
 
 
 def _id(row: Row) -> str | None:

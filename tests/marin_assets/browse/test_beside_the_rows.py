@@ -52,7 +52,7 @@ def prefix(any_prefix: str) -> str:
 def cells(answer: Answer) -> list[list[str]]:
     """The texts of the columns beside the rows, row by row."""
     rows = re.findall(r"<tr data-row>(.*?)</tr>", answer.html, re.DOTALL)
-    parts = [re.findall(r'<td class="beside">(.*?)</td>', row, re.DOTALL) for row in rows]
+    parts = [re.findall(r'<td class="beside(?: bad)?">(.*?)</td>', row, re.DOTALL) for row in rows]
     return [[unescape(re.sub("<[^>]+>", "", cell)) for cell in row] for row in parts]
 
 
