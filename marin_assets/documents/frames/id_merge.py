@@ -36,7 +36,7 @@ from marin_assets.documents.frames.index import open_indexed
 from marin_assets.documents.frames.layout import ID_BYTES
 from marin_assets.documents.frames.writer import HASH_BYTES
 from marin_resources.storage.files import StoredFile, open_atomic, remove, stored_files
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import is_local, join
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,11 +75,12 @@ def merge_ids(output_path: str) -> None:
 
 def _spool(shards: Sequence[StoredFile], spool: IO[bytes]) -> Iterator[Covered]:
     """Write the records of all shards; yield those that have an index of ids, in order."""
-    number = 0
-    with ThreadPoolExecutor(THREADS) as pool:
+    number, threads = 0, 1 if is_local(shards[0].path) else THREADS
+    with ThreadPoolExecutor(threads) as pool:
+        read_all = map if threads == 1 else pool.map  # a disk answers before a thread begins
         for first in range(0, len(shards), AT_ONCE):
             group = shards[first : first + AT_ONCE]
-            for file, read in zip(group, pool.map(_ids_of, group), strict=True):
+            for file, read in zip(group, read_all(_ids_of, group), strict=True):
                 if read is not None:
                     ids, rows = read
                     spool.write(_records(ids, number))
