@@ -77,7 +77,7 @@ def test_a_head_that_comes_back_without_its_jobs_is_distinguished_from_one_that_
         cluster.kill_head()
         shown += read_until(run, "does not answer")
         cluster.restart_head()
-        shown += read_until(run, "came back without job")
+        shown += read_until(run, "came back without the cluster job")
         wait_until(lambda: made(prefix) == ["a", "b", "b"], "the step to begin again")
         gate.unlink()
         rest, _ = run.communicate(timeout=480)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 from pathlib import Path
 
 from ray_cluster import Cluster
@@ -59,14 +60,19 @@ def start_run(script: Path, env: dict[str, str]) -> subprocess.Popen[str]:
     return start_script(script, env=env)
 
 
-def read_until(run: subprocess.Popen[str], text: str) -> str:
-    """The output of a script up to the line with the text."""
+def read_until(run: subprocess.Popen[str], text: str, timeout_s: float = 300) -> str:
+    """The output of a script up to the line with the text. A script that does not print it in time is killed."""
     assert run.stdout is not None
     lines: list[str] = []
-    while text not in (lines or [""])[-1]:
-        line = run.stdout.readline()
-        assert line, f"it ended without {text!r}: " + "".join(lines)
-        lines.append(line)
+    killer = threading.Timer(timeout_s, run.kill)
+    killer.start()
+    try:
+        while text not in (lines or [""])[-1]:
+            line = run.stdout.readline()
+            assert line, f"it ended without {text!r}, or did not print it in {timeout_s:.0f} s: " + "".join(lines)
+            lines.append(line)
+    finally:
+        killer.cancel()
     return "".join(lines)
 
 
