@@ -112,6 +112,27 @@ def shared_ray() -> Iterator[None]:
     """One local Ray for the tests of a session that do not care when it starts: back ends use one that is up."""
     import ray
 
+    _start_ray()
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def no_ray_up() -> Iterator[None]:
+    """Without the local Ray of the session: workers of one that starts in the test have the variables of the test."""
+    import ray
+
+    was_up = ray.is_initialized()
+    ray.shutdown()
+    yield
+    if was_up:
+        ray.shutdown()
+        _start_ray()
+
+
+def _start_ray() -> None:
+    import ray
+
     ray.init(
         address="local",
         num_cpus=2,
@@ -120,8 +141,6 @@ def shared_ray() -> Iterator[None]:
         log_to_driver=False,
         logging_level="ERROR",
     )
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def corpus_path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_ray_up: None) -> None:
     """A Python whose vLLM abides by the rule."""
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\ncase "$1" in -c) exit 0;; -m) shift 2; exec {sys.executable} {SERVER} "$@";; esac\n')
