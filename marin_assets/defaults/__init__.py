@@ -41,6 +41,7 @@ from marin_assets.defaults.training import (
 if TYPE_CHECKING:
     from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
     from marin_assets.defaults.downloads import default_download, default_download_listed, default_text_files
+    from marin_assets.defaults.overlap import default_overlap
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
     from marin_assets.defaults.sources.hub import default_download_hf, default_upload
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
     "downloads": "default_download default_download_listed default_text_files",
+    "overlap": "default_overlap",
     "sources.crawl": "default_captures default_warc default_wet",
     "sources.ar5iv": "default_ar5iv",
     "sources.pubmed": "default_pmc default_pubmed",
@@ -92,6 +94,7 @@ __all__ = [
     "default_generation",
     "default_model_comparison",
     "default_nemotron_cc",
+    "default_overlap",
     "default_perplexity",
     "default_pmc",
     "default_preferences",

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 INDEX, COUNTS, FINDINGS = ".marin/ngrams.npz", ".marin/counts", ".marin/findings"
 REPORT, IGNORED = "contamination.json", "ignored.npy"
 
+TEXT_CHARACTERS = 1000
+"""Of a question, in the report."""
 RULE = ("ngram", "min_ngram", "min_matches", "min_share", "ignore_more_than")
 
 log = logging.getLogger(__name__)
@@ -94,7 +96,7 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
     """
     _check(config)
     documents = document_files(config.documents_path)
-    index, match = _index(config)
+    index, match, texts = _index(config)
     ignored = _ignored(config, documents, index, match)
     finder_config = FinderConfig(
         match=match,
@@ -108,7 +110,7 @@ def find_contamination(config: FindContaminationConfig) -> dict[str, Any]:
     merged = [replace(s, outputs=s.outputs + f.outputs) for s, f in zip(shards, findings, strict=True)]
     counts = map_shards(find_shard, merged, output_path=config.output_path)
     rule = {name: getattr(config, name) for name in RULE}
-    report = make_report(rule, index, ignored, [path for shard in findings for path in shard.outputs])
+    report = make_report(rule, index, texts, ignored, [path for shard in findings for path in shard.outputs])
     write_json(join(config.output_path, REPORT), report)
     totals = {key: value for key, value in report.items() if isinstance(value, int | float) and key != "format_version"}
     by_evaluation = {
@@ -141,7 +143,8 @@ def _check(config: FindContaminationConfig) -> None:
         check_fraction(config.validation_fraction)
 
 
-def _index(config: FindContaminationConfig) -> tuple[NgramIndex, MatchConfig]:
+def _index(config: FindContaminationConfig) -> tuple[NgramIndex, MatchConfig, list[str]]:
+    """The index of the questions, written, the config to match with it, and the texts of the questions."""
     questions = list(read_questions(config.evaluations, config.fields))
     index = build_index(questions, config.ngram, config.min_ngram)
     if not index.ngrams:
@@ -152,7 +155,7 @@ def _index(config: FindContaminationConfig) -> tuple[NgramIndex, MatchConfig]:
     path = join(config.output_path, INDEX)
     save_index(index, path)
     match = MatchConfig(index_path=path, index_sha256=sha256_of(path), validation_fraction=config.validation_fraction)
-    return index, match
+    return index, match, [question.text for question in questions]
 
 
 def _ignored(
@@ -223,13 +226,14 @@ def _decisions(finder: Finder, path: str, counts: Counter[str]) -> Iterator[tupl
 
 
 def make_report(
-    rule: dict[str, Any], index: NgramIndex, ignored: np.ndarray, findings: Sequence[str]
+    rule: dict[str, Any], index: NgramIndex, texts: Sequence[str], ignored: np.ndarray, findings: Sequence[str]
 ) -> dict[str, Any]:
     """Return the report of the files of `Finder.findings`; it includes `rule`.
 
     For each evaluation and for all: questions, questions_contaminated, contaminated_share, questions_too_short,
-    questions_too_common. For each contaminated question: the number of its n-grams, the number of them that occur in
-    contaminated documents, the number of documents, and the document with the largest share, with one n-gram's words.
+    questions_too_common. For each contaminated question: its text, cut, the number of its n-grams, the number of them
+    that occur in contaminated documents, the number of documents, and the document with the largest share, with one
+    n-gram's words and those around it. `texts`: those of the questions, by their numbers.
     """
     import numpy as np  # 0.1 s to import
 
@@ -254,6 +258,7 @@ def make_report(
         {
             "evaluation": index.names[number][0],
             "id": index.names[number][1],
+            "text": texts[number][:TEXT_CHARACTERS],
             "ngrams": int(sizes[number]),
             "ngrams_found": int(matched[number]),
             **contaminated[number],

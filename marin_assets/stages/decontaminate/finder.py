@@ -15,6 +15,9 @@ from marin_assets.stages.decontaminate.words import words_of
 if TYPE_CHECKING:
     import numpy as np
 
+AROUND = 25
+"""Words of the document on both sides of the n-gram of an example."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MatchConfig:
@@ -110,8 +113,14 @@ class Finder:
             own = rows[holders == question]
             first = own[np.argmin(match.places[own])]
             place, length = int(match.places[first]), self.index.length_of(int(match.ngrams[first]))
-            text = " ".join(words[place : place + length])
-            self.examples[question] = {"document": document.id, "share": round(share, 6), "words": text}
+            end = place + length
+            self.examples[question] = {
+                "document": document.id,
+                "share": round(share, 6),
+                "words": " ".join(words[place:end]),
+                "before": " ".join(words[max(place - AROUND, 0) : place]),
+                "after": " ".join(words[end : end + AROUND]),
+            }
         return Decision(keep=False, reason="contaminated", value=value)
 
     def findings(self) -> dict[str, Any]:

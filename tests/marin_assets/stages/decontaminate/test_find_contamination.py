@@ -117,10 +117,17 @@ def test_the_report_lists_the_questions_and_their_documents(tmp_path: Path) -> N
         {
             "evaluation": "quiz",
             "id": "0",
+            "text": whole,
             "ngrams": 18,
             "ngrams_found": 18,
             "documents": 2,
-            "example": {"document": "2", "share": 1.0, "words": " ".join(whole.split()[:13])},
+            "example": {
+                "document": "2",
+                "share": 1.0,
+                "words": " ".join(whole.split()[:13]),
+                "before": "",
+                "after": f"{' '.join(whole.split()[13:])} {noise(5)}",
+            },
         }
     ]
     assert report["evaluations"]["quiz"]["questions_contaminated"] == 1 == result["questions_contaminated_quiz"]
