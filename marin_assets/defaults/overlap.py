@@ -26,8 +26,8 @@ def default_overlap(
 
     It reads a step "overlap/<name>/<corpus>" for each corpus, whose attributes also decontaminate it. A question occurs
     if a document has an n-gram of `ngram` words of it, and at least `min_share` of its n-grams. `corpora` are
-    documents, `evaluations` rows of questions: steps or paths. `fields` are the text fields of questions that are not {"ctx",
-    "choices", "gold"}.
+    documents, `evaluations` rows of questions: steps or paths. `fields` are the text fields of questions that are not
+    {"ctx", "choices", "gold"}.
     """
     paths = {label: output_path_of(of) if isinstance(of, Step) else of for label, of in evaluations.items()}
     searched = {

@@ -46,7 +46,7 @@ INDEX, COUNTS, FINDINGS = ".marin/ngrams.npz", ".marin/counts", ".marin/findings
 REPORT, IGNORED = "contamination.json", "ignored.npy"
 
 TEXT_CHARACTERS = 1000
-"""Of a question, in the report."""
+"""Limit on the text of a question in the report."""
 RULE = ("ngram", "min_ngram", "min_matches", "min_share", "ignore_more_than")
 
 log = logging.getLogger(__name__)
