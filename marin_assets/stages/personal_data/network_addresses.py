@@ -13,8 +13,9 @@ from functools import cache
 
 Span = tuple[int, int]
 
-LOCAL = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]{1,64}$")
-"""The end of the text before an "@"."""
+LOCAL = re.compile(r"[\w.+'-]{1,64}$")
+"""The end of the text before an "@": what names have in fact. RFC 5322 allows also marks that are those of addresses of
+pages, such as `/`, `?`, `=` and `&`."""
 DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+([^\W\d_]{2,24}|xn--[a-z0-9-]{2,59})(?![\w@(-])")
 NO_PERSON = frozenset({"git", "hg", "svn"})
 """Accounts of servers: `git@github.com:a/b` is an address of a repository."""
@@ -23,9 +24,10 @@ PLACEHOLDERS = ("email@example.com", "firstname.lastname@example.com")
 USER_CHARACTERS = 131
 USER = re.compile(r"://[^\s/@]{0,128}$")
 """The end of the text before the user of an address such as https://user:password@host/."""
-NO_START = "'*.-_=#`{|/~&?!$%^+"
-"""Characters that the name of a person may have, and does not begin with."""
-IPV4 = re.compile(r"(?<![\w.:/-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
+NO_START = "'.-+"
+"""Characters that a name may have, and does not begin with."""
+IPV4 = re.compile(r"(?<![\w.])(?<![^\W\d][/-])(?<!:ffff:)(?:\d{1,3}\.){3}\d{1,3}(?!\w|-[^\W\d]|\.\d)", re.IGNORECASE)
+"""Not behind a name, as in Chrome/120.0.0.0 and pkg-1.2.3.4, nor in front of one, as in 1.2.3.4-beta."""
 IPV6 = re.compile(r"(?<![\w.:])[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}(?![\w:]|\.\d)")
 """Global unicast addresses, 2000::/3: all that are in use."""
 VERSION = re.compile(

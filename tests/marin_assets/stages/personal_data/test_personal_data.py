@@ -40,6 +40,9 @@ def test_precision_is_at_least_99_and_recall_97_in_100(kind: str) -> None:
     [
         ("Call +49 30 901820, not 2026-11-28, 978-3-16-148410-0 or 1.2.3", [("phone", "+49 30 901820")]),
         ("(415) 555-2671", [("phone", "(415) 555-2671")]),
+        ("https://x.org/?to=ada@b.com&x=1 and _x-y.z@b.com", [("email", "ada@b.com"), ("email", "_x-y.z@b.com")]),
+        ("http://93.184.216.34/ and IP:9.9.9.9", [("ipv4", "93.184.216.34"), ("ipv4", "9.9.9.9")]),
+        ("8.8.8.8-8.8.4.4, 1.1.1.1/1.0.0.1", [("ipv4", ip) for ip in ("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1")]),
         ("postgres://ada:s3cr3t@db.org/x", [("secret", "s3cr3t")]),
         ("-----BEGIN PRIVATE KEY-----\nMIIEow==\n-----END PRIVATE KEY-----!", [("secret", "-----BEGIN PRIVATE KEY-----"
           "\nMIIEow==\n-----END PRIVATE KEY-----")]),
