@@ -17,7 +17,7 @@ PROJECT = """
 name = "tiny"
 version = "1"
 requires-python = ">=3.11,<3.13"
-optional-dependencies = {curate = [], train = [], evaluate = []}
+optional-dependencies = {curate = [], language = [], train = [], evaluate = []}
 
 [dependency-groups]
 rehearsal = []

@@ -35,7 +35,7 @@ def on_expired(text):
     (told / "text").write_text(text)
     {report}
 
-with deadline(0.2, on_expired) as renew:
+with deadline({limit_s}, on_expired) as renew:
     hang_there()
 (told / "over").touch()
 """
@@ -45,8 +45,8 @@ with deadline(0.2, on_expired) as renew:
 def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a process whose function hangs in a block with a deadline."""
 
-    def run_it(hang: str, report: str = "pass") -> subprocess.CompletedProcess[str]:
-        (tmp_path / "hangs.py").write_text(HANGS.format(hang=hang, report=report))
+    def run_it(hang: str, report: str = "pass", limit_s: float = 0.2) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "hangs.py").write_text(HANGS.format(hang=hang, report=report, limit_s=limit_s))
         command = [sys.executable, str(tmp_path / "hangs.py"), str(tmp_path)]
         return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
 
@@ -88,7 +88,8 @@ def test_a_block_that_ends_during_the_report_does_not_continue(
 def test_a_process_that_hangs_with_the_interpreters_lock_held_ends_and_reports_where(
     run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    ended = run("import re; re.match('(a+)+$', 'a' * 64 + 'b')")
+    # the limit leaves time to begin to hang: the child before that takes some
+    ended = run("import re; re.match('(a+)+$', 'a' * 64 + 'b')", limit_s=1.5)
     assert ended.returncode == 1
     assert "Timeout" in ended.stderr
     assert "in hang_there" in ended.stderr
