@@ -112,8 +112,9 @@ def _page(reports: Mapping[str, Any], evaluations: Mapping[str, Any], examples: 
     yield '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width"><title>Overlap with evaluations</title>'
     yield f"<style>{STYLE}</style></head><body><h1>Overlap with evaluations</h1>"
-    yield f"<p>Questions of which a document has {rule['min_matches']} or more n-grams of {rule['ngram']} words"
-    yield f", and at least {rule['min_share']:.0%} of them" * bool(rule["min_share"]) + ".</p>"
+    share = f", and at least {rule['min_share']:.0%} of them" if rule["min_share"] else ""
+    ngrams = f"{rule['min_matches']} or more n-grams of {rule['ngram']} words"
+    yield f"<p>Questions of which a document has {ngrams}{share}.</p>"
     heads = "".join(f'<th scope="col" class="n">{escape(corpus)}</th>' for corpus in reports)
     yield '<div class="wide"><table><tr><th scope="col">evaluation</th><th scope="col" class="n">questions</th>'
     yield f"{heads}</tr>"
@@ -130,7 +131,7 @@ def _page(reports: Mapping[str, Any], evaluations: Mapping[str, Any], examples: 
         yield f"<h2>{escape(name)}</h2>"
         for index, (corpus, report) in enumerate(reports.items()):
             questions = [question for question in report["questions_found"] if question["evaluation"] == name]
-            yield f'<h3 id="e{number}-{index}">in {escape(corpus)}: {len(questions):,} questions</h3>'
+            yield f'<h3 id="e{number}-{index}">in {escape(corpus)}: {_count(len(questions), "question")}</h3>'
             questions.sort(key=lambda question: (-question["example"]["share"], question["id"]))
             yield from map(_question, questions[:examples])
     yield "</body></html>"
@@ -139,8 +140,13 @@ def _page(reports: Mapping[str, Any], evaluations: Mapping[str, Any], examples: 
 def _question(question: Mapping[str, Any]) -> str:
     example = question["example"]
     before, words, after = (escape(example.get(key, "")) for key in ("before", "words", "after"))
-    about = f"{example['share']:.0%} of its n-grams in {example['document']}; in {question['documents']:,} documents"
+    documents = _count(question["documents"], "document")
+    about = f"{example['share']:.0%} of its n-grams in {example['document']}; in {documents}"
     return (
         f'<p><b>{escape(question["id"])}</b> <span class="quiet">{escape(about)}</span><br>'
         f"{escape(question.get('text', ''))}</p><blockquote>… {before} <mark>{words}</mark> {after} …</blockquote>"
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -64,7 +64,8 @@ def test_each_corpus_has_its_share_of_each_evaluation_with_examples(
     assert numbers["planets"]["books"]["questions_contaminated"] == 0
     assert numbers["rivers"]["books"] == {"questions": 2, "questions_contaminated": 1, "contaminated_share": 0.5}
     page = (tmp_path / "report/overlap.html").read_text()
-    assert "in books: 1 questions" in page
+    assert "in books: 1 question<" in page
+    assert "1 or more n-grams of 13 words.</p>" in page
     assert "100% of its n-grams in books/0; in 2 documents" in page
     assert f"… a page <mark>{' '.join(LEAKED.split()[:13])}</mark> {' '.join(LEAKED.split()[13:])} and so on …" in page
     assert "<script>" not in page
