@@ -42,8 +42,8 @@ def language_of(text: str) -> Language:
     code = codes().get(match[1], "") if match and len(match[1]) == 2 else match[1] if match else ""
     if not match or not code:
         raise LanguageTagError(
-            f"The language is {text!r:.80}, expected a code such as 'de', 'deu' or, in one script, 'srp_Cyrl'. "
-            "docs/reference/languages.md lists them."
+            f"The language is {text!r:.80}, expected a code of ISO 639 such as 'de' or 'deu', or with a script "
+            "'srp_Cyrl'."
         )
     return Language(code, match[2] or "")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -25,7 +25,7 @@ from typing import Any
 from marin_assets.documents import document_files, document_shards, read_documents
 from marin_assets.documents.attributes import Decision, write_decisions
 from marin_assets.documents.languages.scripts_of_text import scripts_of
-from marin_assets.documents.languages.tags import language_of, scripts_of_tag, tag_of
+from marin_assets.documents.languages.tags import codes, language_of, scripts_of_tag, tag_of
 from marin_assets.inference.fasttext_model import Classifier, ClassifierError, find_model, load_classifier
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -112,7 +112,8 @@ def identify_language(config: IdentifyLanguageConfig) -> dict[str, Any]:
         script_at_least=config.script_at_least,
         characters=config.characters,
     )
-    _require_known(_classifier(config.model_path, sha256), [*config.languages, *config.thresholds])
+    labels = _classifier(config.model_path, sha256).labels
+    _require_known({tag_of(label, {}).partition("_")[0] for label in labels}, config)
     documents = document_files(config.documents_path)
     shards = document_shards(documents, config.output_path, shard_config)
     counts = map_shards(identify_shard, shards, output_path=config.output_path)
@@ -126,6 +127,8 @@ def _check(config: IdentifyLanguageConfig) -> None:
         )
     for language in (*config.languages, *config.thresholds):
         language_of(language)
+    if config.model_path == LID_176:
+        _require_known(set(codes().values()), config)
     shares = {"at_least": config.at_least, "script_at_least": config.script_at_least, **config.thresholds}
     for name, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
@@ -160,12 +163,11 @@ def _classifier(model_path: str, sha256: str) -> Classifier:
     return load_classifier(file, sha256)
 
 
-def _require_known(classifier: Classifier, languages: Iterable[str]) -> None:
-    tags = {tag_of(label, {}) for label in classifier.labels}
-    codes = {tag.partition("_")[0] for tag in tags}
-    for name in languages:
-        if language_of(name).code not in codes:
-            raise LanguageError(f"The model has no language {name!r}, {expected_one_of(name, sorted(codes))}")
+def _require_known(model_codes: Collection[str], config: IdentifyLanguageConfig) -> None:
+    """Raise LanguageError for a language that is not among the codes of a model."""
+    for name in (*config.languages, *config.thresholds):
+        if language_of(name).code not in model_codes:
+            raise LanguageError(f"The model has no language {name!r}, {expected_one_of(name, sorted(model_codes))}")
 
 
 def identify_shard(shard: FileShard) -> Mapping[str, int | float]:

@@ -141,9 +141,9 @@ def test_the_result_names_the_twenty_most_frequent_languages(tmp_path: Path) -> 
     ("changes", "error", "sentence"),
     [
         ({"languages": "de"}, LanguageError, "languages is the text 'de', expected a list. Write ['de']."),
-        ({"languages": ["german"]}, LanguageTagError, "The language is 'german', expected a code such as 'de', 'deu'"),
-        ({"languages": ["xx"]}, LanguageTagError, "The language is 'xx', expected a code"),
-        ({"languages": ["deu_latn"]}, LanguageTagError, "The language is 'deu_latn', expected a code"),
+        ({"languages": ["german"]}, LanguageTagError, "The language is 'german', expected a code of ISO 639"),
+        ({"languages": ["xx"]}, LanguageTagError, "The language is 'xx', expected a code of ISO 639"),
+        ({"languages": ["deu_latn"]}, LanguageTagError, "The language is 'deu_latn', expected a code of ISO 639"),
         ({"languages": ["dex"]}, LanguageError, "The model has no language 'dex', expected one of"),
         ({"thresholds": {"dex": 0.5}}, LanguageError, "The model has no language 'dex', expected one of"),
         ({"thresholds": {"de": 65}}, LanguageError, "'de' is 65, expected a number from 0 to 1"),
