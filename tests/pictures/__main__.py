@@ -148,7 +148,7 @@ def _output(scene: Scene, name: str) -> str:
 
 
 ARRIVAL, DATA = (lineage,), (verdicts, way, histogram)
-"""Of what is there after the quickstart: in Dagster, in the data browser."""
+"""Pictures of the outputs of the quickstart: in Dagster, in the data browser."""
 PICTURES: dict[str, Callable[[Scene], None]] = {
     scene.__name__: scene
     for scene in (*ARRIVAL, *DATA, asset, partitions, backfill, failure, sensors, scores, waterfall, unsynced)

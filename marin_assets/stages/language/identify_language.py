@@ -164,7 +164,7 @@ def _classifier(model_path: str, sha256: str) -> Classifier:
 
 
 def _require_known(model_codes: Collection[str], config: IdentifyLanguageConfig) -> None:
-    """Raise LanguageError for a language that is not among the codes of a model."""
+    """Raise LanguageError for a language of the config that is not among the codes of a model."""
     for name in (*config.languages, *config.thresholds):
         if language_of(name).code not in model_codes:
             raise LanguageError(f"The model has no language {name!r}, {expected_one_of(name, sorted(model_codes))}")
