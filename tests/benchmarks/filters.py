@@ -35,9 +35,9 @@ sys.path.insert(0, str(Path(__file__).parent / "sides"))
 from filters_texts import texts
 
 from marin_assets.documents import Document
-from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, decision_rule_of
 from marin_assets.stages.filter.registry import filter_of_thresholds, fineweb_filters, named
+from marin_assets.stages.filter.spans import complement
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value
@@ -145,14 +145,19 @@ def our_seconds(path: str, words: str) -> float:
 
 
 def run_datatrove(*arguments: str) -> Any:
+    return run_peer("filters_datatrove.py", PACKAGES, *arguments)
+
+
+def run_peer(script: str, requirements: tuple[str, ...], *arguments: str) -> Any:
+    """The last line of a script of `sides`, as JSON, run by a Python with the packages."""
     uv = Path(__file__).resolve().parents[2] / ".tools/bin/uv"
     uv_path = str(uv) if uv.exists() else shutil.which("uv")
     if uv_path is None:
         raise RuntimeError(f"uv is not at {str(uv)!r} and not on the path. Run `make init` first.")
-    packages = [word for name in PACKAGES for word in ("--with", name)]
+    packages = [word for name in requirements for word in ("--with", name)]
     command = [uv_path, "run", "--isolated", "--no-project", "--python", sys.executable, *packages, "python"]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MARIN_", "DAGSTER_", "PYTHON", "RAY_"))}
-    return json.loads(run([*command, str(SIDES / "filters_datatrove.py"), *arguments], clean))
+    return json.loads(run([*command, str(SIDES / script), *arguments], clean))
 
 
 def run(command: list[str], environment: Mapping[str, str]) -> str:

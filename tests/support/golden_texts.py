@@ -3,12 +3,15 @@
     python tests/support/golden_texts.py > texts.jsonl
 
 and run `tests/benchmarks/sides/filters_datatrove.py texts.jsonl decisions decisions.jsonl` with datatrove's Python.
+
+`golden_pages` are for the decisions of DCLM's code (`golden_dclm.json`); with "pages" as argument, they are printed.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import sys
 
 COUNT = 200
 WORDS = """
@@ -23,9 +26,18 @@ ask men change went light kind off need house picture try us again animal point 
 don't can't it's they're we'll o'clock Mr. Dr. e.g. U.S. a.m. 10:30 3.5 1,000 42 well-known http://example.com/a?b=c
 me@example.com naïve café Zürich 日本 :-) C++ $5 50% state-of-the-art (see and/or "quoted" 'single' [1] [edit]
 """
+BUTTONS = """
+3 likes|* 1,024 Views *|12K followers|4.5m downloads|likes 3|LOUD HEADINGS AND MENUS|Half LOUD HALF quiet|ÄÖÜ ÉÈ ß|2024
+12345678|٣٤٥|2 items in cart|Items in cart|Read more...|The rest is here. Read more...|read more about it|Sign-in
+Sign-in to vote|The Sign-in page|Word|.|   |		Tabs and more	|See www.example.com/a(b)?c=d&e#f for it
+ftp://files.example.co.uk:21/pub, and me@mail.example.org.|http://10.0.0.1:80/x and 192.168.1.255|Version 1.2.3.4.5.6
+пример.рф и https://пример.рф/путь|x.invalid and y.zip and z.ZIP|a...b.com|.org|e.g. this, i.e. that|          end.it
+"""
+"""Lines, divided by "|" and line feeds, that DCLM's rules for lines and web addresses are about."""
 STRANGE_WORDS = """
 # ... … -- *** ° == || <b> { javascript lorem ipsum cookie policy terms of use uses cookies [12] ) ( : ; /
 """
+BUTTON_LINES = [line for row in BUTTONS.strip("\n").split("\n") for line in row.split("|")]
 VOCABULARY, STRANGE = WORDS.split(), STRANGE_WORDS.split()
 
 
@@ -41,6 +53,19 @@ class Dice(random.Random):
 
 def golden_texts() -> list[str]:
     return [_text(Dice(number), number) for number in range(COUNT)]
+
+
+def golden_pages() -> list[str]:
+    """The texts with lines of menus and counters, and web addresses."""
+    pages: list[str] = []
+    for number, text in enumerate(golden_texts()):
+        dice = Dice(COUNT + number)
+        lines = text.split("\n")
+        for _ in range(dice.between(0, 4)):
+            lines.insert(dice.between(0, len(lines)), dice.pick(BUTTON_LINES))
+        separator = "\n\n\n" if number % 9 == 0 else "\n"
+        pages.append(separator.join(lines))
+    return pages
 
 
 def _text(dice: Dice, number: int) -> str:
@@ -66,5 +91,5 @@ def _text(dice: Dice, number: int) -> str:
 
 
 if __name__ == "__main__":
-    for text in golden_texts():
+    for text in golden_pages() if "pages" in sys.argv else golden_texts():
         print(json.dumps(text))

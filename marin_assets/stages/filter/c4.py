@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from marin_assets.documents.attributes import KEPT, Decision
+from marin_assets.stages.filter.spans import Span, complement
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import rejected
 
 CITATION = re.compile(r"\[(?:\d*|edit|citation needed)\]")
 SENTENCE_ENDS = (".", "?", "!", '"', "'")
 POLICY = re.compile(r"terms of use|(?:privacy|cookie) policy|uses cookies|use (?:of )?cookies")
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +69,6 @@ def stripped_lines(text: str) -> Iterator[tuple[int, str]]:
         begun = line.lstrip()
         yield start + len(line) - len(begun), begun.rstrip()
         start += len(line)
-
-
-def complement(spans: list[Span], length: int) -> list[Span]:
-    """Return the spans of a text of `length` characters that `spans`, in order, do not cover."""
-    borders = [0, *(border for span in spans for border in span), length]
-    return [(a, b) for a, b in zip(borders[::2], borders[1::2], strict=True) if a < b]
 
 
 def _kept_of(line: str, start: int, thresholds: C4Thresholds) -> list[Span] | str | None:

@@ -14,16 +14,13 @@ from dataclasses import dataclass, field
 
 from marin_assets.documents import Document
 from marin_assets.documents.attributes import Decision, DecisionRule, write_attributes
-from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
+from marin_assets.stages.filter.spans import CutText
 from marin_assets.stages.filter.statistics import TextStatistics
-from marin_assets.stages.filter.words import require_splitter, splitter_named
+from marin_assets.stages.filter.words import ENGLISH, require_splitter, spacy_languages, splitter_named
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
-from marin_resources.types.near_names import expected_one_of
-
-LANGUAGES = ("english",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +31,10 @@ class FilterDocumentsConfig:
     filters: Sequence[FilterSpec] = field(default_factory=fineweb_filters)
     """Filters built by `named`, in the order in which they run. `named` versions their thresholds."""
     words: str = versioned("spacy")
-    """The word splitter: with "spacy" the decisions equal datatrove's for English; "fast" is an approximation of these;
-    "script" is for other languages."""
-    language: str = versioned("english")
-    """The language of the stop words and of spaCy's rules. Only "english" is supported."""
+    """The word splitter: with "spacy" the decisions equal datatrove's; "fast" is an approximation of these for English;
+    "script" is for languages without rules of spaCy."""
+    language: str = versioned(ENGLISH)
+    """The language of spaCy's rules: "english", or a tag such as "deu_Latn"."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -56,7 +53,7 @@ def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
 def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
     """Return the rule that applies the config's filters. Raises FilterError and SplitterError."""
     _check(config)
-    splitter = splitter_named(config.words)
+    splitter = splitter_named(config.words, config.language)
     filters = [(filter_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
 
     def decide(document: Document) -> Decision:
@@ -66,42 +63,29 @@ def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
 
 
 def _check(config: FilterDocumentsConfig) -> None:
-    if config.language not in LANGUAGES:
-        raise FilterError(f"The language is {config.language!r}, {expected_one_of(config.language, LANGUAGES)}")
     if not config.filters:
         raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove").')
-    require_splitter(config.words)
+    require_splitter(config.words, config.language)
     for spec in config.filters:
         filter_of_thresholds(spec.thresholds)
+        tag = spec.name.partition("@fineweb2-")[2]
+        if tag and config.words == "spacy" and config.language != tag:
+            expected = f"language={tag!r}" if tag in spacy_languages() else 'words="script"'
+            raise FilterError(
+                f"The filter {spec.name!r} is for {tag}, and the words are {config.language}. Set {expected}."
+            )
 
 
 def filter_text(
     statistics: TextStatistics, filters: Sequence[tuple[Callable[[TextStatistics, object], Decision], object]]
 ) -> Decision:
     """Return the decision of the first filter that rejects, or keep the text with the cuts of all filters."""
-    length = len(statistics.text)
-    kept = [(0, length)]
+    text = CutText(statistics.text)
     for decide, thresholds in filters:
         decision = decide(statistics, thresholds)
         if not decision.keep:
             return decision
         if decision.cut:
-            remaining = complement(list(decision.cut), len(statistics.text))
-            statistics = statistics.of("".join([statistics.text[a:b] for a, b in remaining]))
-            kept = _within(kept, remaining)
-    return Decision(keep=True, cut=tuple(complement(kept, length)))
-
-
-def _within(kept: list[tuple[int, int]], remaining: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return `left` as spans of the document, given as spans of the text that `kept` leaves of it."""
-    spans: list[tuple[int, int]] = []
-    at = i = 0
-    for a, b in kept:
-        while i < len(remaining) and remaining[i][0] < at + b - a:
-            first, last = max(remaining[i][0], at), min(remaining[i][1], at + b - a)
-            spans.append((a + first - at, a + last - at))
-            if remaining[i][1] > last:
-                break
-            i += 1
-        at += b - a
-    return spans
+            text = text.without(list(decision.cut))
+            statistics = statistics.of(text.text)
+    return Decision(keep=True, cut=text.cut)

@@ -14,6 +14,10 @@ from typing import Any
 from marin_assets.documents.attributes import Decision
 from marin_assets.documents.languages.fineweb2 import fineweb2_languages
 from marin_assets.stages.filter.c4 import C4Thresholds, filter_c4
+from marin_assets.stages.filter.dclm.lines import DclmLinesThresholds, filter_dclm_lines
+from marin_assets.stages.filter.dclm.quality import DclmQualityThresholds, filter_dclm_quality
+from marin_assets.stages.filter.dclm.repetition import DclmRepetitionThresholds, filter_dclm_repetition
+from marin_assets.stages.filter.dclm.text import DclmTextThresholds, filter_dclm_text
 from marin_assets.stages.filter.fineweb import FineWebThresholds, filter_fineweb
 from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, filter_gopher_quality
 from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, filter_gopher_repetition
@@ -29,9 +33,15 @@ FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the filt
     "gopher_quality": (GopherQualityThresholds, filter_gopher_quality),
     "c4": (C4Thresholds, filter_c4),
     "fineweb": (FineWebThresholds, filter_fineweb),
+    "dclm_text": (DclmTextThresholds, filter_dclm_text),
+    "dclm_quality": (DclmQualityThresholds, filter_dclm_quality),
+    "dclm_repetition": (DclmRepetitionThresholds, filter_dclm_repetition),
+    "dclm_lines": (DclmLinesThresholds, filter_dclm_lines),
 }
 FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
 """FineWeb's filters in FineWeb's order."""
+DCLM = ("dclm_text@baseline", "dclm_quality@baseline", "dclm_repetition@baseline", "dclm_lines@baseline")
+"""DCLM-Baseline's filters in its order: between the first two, it keeps English pages from a score of 0.65 on."""
 FINEWEB2 = ("gopher_repetition", "fineweb", "gopher_quality")
 """The families of FineWeb-2's filters in its order."""
 
@@ -94,6 +104,11 @@ def _of_fineweb2(family: str, row: dict[str, Any], datatrove: dict[str, Any]) ->
 def fineweb_filters() -> tuple[FilterSpec, ...]:
     """Return FineWeb's filters in FineWeb's order."""
     return tuple(map(named, FINEWEB))
+
+
+def dclm_filters() -> tuple[FilterSpec, ...]:
+    """Return DCLM-Baseline's filters in its order."""
+    return tuple(map(named, DCLM))
 
 
 def fineweb2_filters(language: str) -> tuple[FilterSpec, ...]:

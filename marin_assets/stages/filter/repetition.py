@@ -35,6 +35,8 @@ class NGrams:
         self._top_counts: dict[int, int] = {}
         """Occurrences of the most frequent n-gram, for each n for which they were counted."""
         self._rarest_word_counts_of: dict[int, Any] = {}
+        self._least_covered: int | None = None
+        """Characters in repeated n-grams of the longest n for which they were counted: longer n-grams cover no more."""
 
     def top_characters(self, n: int) -> int:
         """Return the characters of the most frequent n-gram, with spaces between its words, times its count.
@@ -54,6 +56,22 @@ class NGrams:
         self._top_counts[n] = most = int(lengths.max())
         first = 0 if most == 1 else _first_of(order[ends[1:][lengths == most]], keys)
         return (int(self._starts[first + n] - self._starts[first]) + n - 1) * most
+
+    def longest_top_characters(self, n: int) -> int:
+        """Return the characters of the most frequent n-gram times its count; of equally frequent ones the longest.
+
+        0 for fewer than n words, and if no n-gram repeats.
+        """
+        import numpy as np
+
+        if len(self._words) < n:
+            return 0
+        keys = self._keys(n)
+        _, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        self._top_counts[n] = most = int(counts.max())
+        if most == 1:
+            return 0
+        return int((self._starts[n:] - self._starts[:-n])[counts[numbers] == most].max()) * most
 
     def top_characters_bound(self, n: int) -> int:
         """Return an upper bound of `top_characters`: an n-gram is at most as frequent as its words and its prefixes."""
@@ -96,6 +114,36 @@ class NGrams:
         if len(self._words) <= n or not (repeated := self._rolled[1][n - DUPLICATE_N[0]]):
             return 0
         return repeated * self._longest(n)
+
+    def covered_characters(self, n: int) -> int:
+        """Return the characters of the words in n-grams that occur more than once, each character once.
+
+        n is one of DUPLICATE_N, and no smaller than in calls before.
+        """
+        import numpy as np
+
+        if len(self._words) < n:
+            return 0
+        _, numbers, counts = np.unique(self._keys(n), return_inverse=True, return_counts=True)
+        repeated = np.flatnonzero(counts[numbers] > 1)
+        borders = np.zeros(len(self._words) + 1, np.int64)
+        borders[repeated] += 1
+        borders[repeated + n] -= 1
+        covered = np.cumsum(borders[:-1]) > 0
+        self._least_covered = int((self._starts[1:] - self._starts[:-1])[covered].sum())
+        return self._least_covered
+
+    def covered_characters_bound(self, n: int) -> int:
+        """Return an upper bound of `covered_characters`, faster to compute."""
+        if len(self._words) <= n or not (repeated := self._rolled[1][n - DUPLICATE_N[0]]):
+            return 0
+        most = 2 * repeated * self._longest(n)  # a repeated n-gram occurs at most once more than it repeats
+        return most if self._least_covered is None else min(most, self._least_covered)
+
+    @property
+    def characters(self) -> int:
+        """Number of characters of all words."""
+        return len(self._joined)
 
     def _longest(self, n: int) -> int:
         """Return the characters of the longest n-gram."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any, Protocol, TypeVar
 
 from marin_assets.stages.filter.cached_property import once
 from marin_assets.stages.filter.repetition import NGrams, duplicates
@@ -44,16 +45,32 @@ BULLETS = ("•", "-")
 ELLIPSES = ("...", "…")
 
 
+class StatisticsOfText(Protocol):
+    """Statistics of a text, by definitions of their own."""
+
+    def __init__(self, text: str) -> None: ...
+
+
+S = TypeVar("S", bound=StatisticsOfText)
+
+
 class TextStatistics:
     """Statistics of one text, with words and sentences by `splitter`."""
 
     def __init__(self, text: str, splitter: Splitter) -> None:
         self.text = text
         self.splitter = splitter
+        self._others: dict[type[Any], Any] = {}
 
     def of(self, text: str) -> TextStatistics:
         """Return the statistics of another text, with the same splitter."""
         return self if text == self.text else TextStatistics(text, self.splitter)
+
+    def by(self, definition: type[S]) -> S:
+        """Return the statistics of the text by other definitions, made in the first call and the same in later ones."""
+        if definition not in self._others:
+            self._others[definition] = definition(self.text)
+        return self._others[definition]
 
     @once
     def words(self) -> list[str]:

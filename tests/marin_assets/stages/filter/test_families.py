@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
-from marin_assets.stages.filter.c4 import C4Thresholds, complement, filter_c4
+from marin_assets.stages.filter.c4 import C4Thresholds, filter_c4
+from marin_assets.stages.filter.dclm import quality, repetition
 from marin_assets.stages.filter.registry import filter_of_thresholds, named
 from marin_assets.stages.filter.repetition import NGrams, duplicates
+from marin_assets.stages.filter.spans import complement
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import Measure
 from marin_assets.stages.filter.words import splitter_named
@@ -22,6 +24,8 @@ FAMILIES: list[tuple[str, Any]] = [
     ("gopher_repetition@datatrove", gopher_repetition.MEASURES),
     ("gopher_quality@datatrove", gopher_quality.MEASURES),
     ("fineweb@0.01", fineweb.MEASURES),
+    ("dclm_quality@baseline", quality.MEASURES),
+    ("dclm_repetition@baseline", repetition.MEASURES),
 ]
 CASES = [(name, measure) for name, measures in FAMILIES for measure in measures]
 TEXT = (

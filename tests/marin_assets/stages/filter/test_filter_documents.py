@@ -13,7 +13,7 @@ from marin_assets import Step
 from marin_assets.documents import Document, write_documents
 from marin_assets.documents.attributes import read_attributes
 from marin_assets.documents.languages.fineweb2 import fineweb2_languages
-from marin_assets.stages.filter.c4 import complement, filter_c4
+from marin_assets.stages.filter.c4 import filter_c4
 from marin_assets.stages.filter.filter_documents import (
     FilterDocumentsConfig,
     decision_rule_of,
@@ -28,6 +28,7 @@ from marin_assets.stages.filter.registry import (
     fineweb_filters,
     named,
 )
+from marin_assets.stages.filter.spans import complement
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import SplitterError, splitter_named
 from marin_assets.step.graph import build_graph
@@ -201,7 +202,11 @@ def test_an_unknown_filter_threshold_language_or_splitter_is_one_sentence(tmp_pa
         named("fineweb@0.01", char_dup_ratio="0.1")
     with pytest.raises(FilterError, match="no filter"):
         filter_documents(config("/none", tmp_path, filters=[]))
-    with pytest.raises(FilterError, match="language is 'german'"):
+    with pytest.raises(SplitterError, match="language of the words is 'german', expected one of"):
         filter_documents(config("/none", tmp_path, language="german"))
+    with pytest.raises(
+        FilterError, match=r"'gopher_repetition@fineweb2-deu_Latn' is for deu_Latn, and words is 'spacy'"
+    ):
+        decision_rule_of(config("", tmp_path, filters=fineweb2_filters("deu_Latn")))
     with pytest.raises(SplitterError, match="'nltk'"):
         filter_documents(config("/none", tmp_path, words="nltk"))

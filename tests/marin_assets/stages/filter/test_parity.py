@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from golden_texts import golden_texts
 
-from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.registry import filter_of_thresholds, named
+from marin_assets.stages.filter.spans import complement
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import splitter_named
 from marin_assets.step.values import unwrap_versioned_value

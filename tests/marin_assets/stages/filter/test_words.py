@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_assets.stages.filter.words import SplitterError, spacy_splitter, splitter, splitter_named
+from marin_assets.stages.filter.words import (
+    SplitterError,
+    spacy_languages,
+    spacy_splitter,
+    splitter,
+    splitter_named,
+)
 
 TRICKY = """ : ) ( ' " - / . ... … ! ? ; , 's it don't Mr. a.m. 10a.m. e.g. U.S. :-) :D ^_^ <3 xD ° C. 8 km 3.5kg $5
 http://a.b/c?d x@y.z foo—bar and/or I.S.A. cannot 。 ？ ” ’ US$5 C$ A$b
@@ -133,6 +139,50 @@ def test_no_text_takes_quadratic_time(name: str, text: str) -> None:
     splitter.words(text)
     splitter.count_sentences(text)
     assert time.monotonic() - began < 20
+
+
+QUICK = ("deu_Latn", "rus_Cyrl", "tur_Latn")
+NATURAL = {
+    "deu_Latn": "Das Haus, z.B. am Tor (Nr. 5), kostet 3,50 €/m² – usw. Geht's? Ja!  Der 3. Tag.",
+    "fra_Latn": "L'homme n'est-il pas là, aujourd'hui ? « Oui », dit-elle. C'est-à-dire : 3,5 km. M. Dupont s'en va.",
+    "rus_Cyrl": "Он сказал: «Это т.е. 5-й дом, и т.д.» Кто-то ушёл? Да!  В 1999 г. было 10%.",
+    "tur_Latn": "Dr. Ali'nin evi 3. katta, vb. şeyler var. Saat 10:30'da mı? Evet!",
+    "ell_Grek": "Ο κ. Παππάς, π.χ. ο γιατρός, ήρθε στις 5 μ.μ.; Ναι!",
+    "arb_Arab": "قال: «هذا البيت، رقم ٥»، ثم ذهب؟ نعم! انتهى.",
+}
+
+
+@pytest.mark.parametrize(
+    "tag", [tag if tag in QUICK else pytest.param(tag, marks=pytest.mark.long) for tag in spacy_languages()]
+)
+def test_words_of_a_language_are_those_of_spacy(tag: str) -> None:
+    import spacy
+
+    nlp = spacy.blank(spacy_languages()[tag])
+    nlp.add_pipe("sentencizer")
+    splitter = splitter_named("spacy", tag)
+    for text in (NATURAL.get(tag, ""), TRICKY, " ".join(NATURAL.values())):
+        doc = nlp(text)
+        assert splitter.words(text) == [token.text for token in doc if not token.text.isspace()]
+    text = "One (5). Two! «Three» ends? Four, five."
+    assert [part.strip() for part in splitter.sentences(text)] == [sentence.text for sentence in nlp(text).sents]
+    assert splitter.words("") == []
+    assert splitter.sentences("") == [""]
+
+
+def test_long_chunks_of_marks_take_linear_time_in_every_language() -> None:
+    splitter = splitter_named("spacy", "deu_Latn")
+    began = time.process_time()
+    splitter.words("(" * 2_000_000 + " " + " ".join(f"{'(' * 400}{i}" for i in range(2000)))
+    splitter.words(" ".join(f"{'(' * 30}{i}" for i in range(2000)))
+    assert time.process_time() - began < 20
+
+
+def test_an_unknown_language_of_words_is_an_error() -> None:
+    with pytest.raises(SplitterError, match="words is 'german', expected one of"):
+        splitter_named("spacy", "german")
+    with pytest.raises(SplitterError, match="'deu_Latn' and words is 'fast', which has no rules"):
+        splitter_named("fast", "deu_Latn")
 
 
 def test_an_unknown_splitter_is_an_error() -> None:
