@@ -33,6 +33,10 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
     from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
     from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
     from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
+    from marin_assets.stages.filter.registry import dclm_filters
+    from marin_assets.stages.language.identify_language import IdentifyLanguageConfig, identify_language
+    from marin_assets.stages.personal_data.find_personal_data import FindPersonalDataConfig, find_personal_data
+    from marin_assets.stages.personal_data.replace_personal_data import ReplacePersonalDataConfig, replace_personal_data
     from marin_assets.stages.quality.label_pydoc import LabelPydocConfig, label_pydoc
     from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
     from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
@@ -47,6 +51,13 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
         "html_to_markdown": (html_to_markdown, HtmlToMarkdownConfig(pages_path=f"{folder}/pages")),
         "ingest": (ingest, IngestConfig(input_path=documents)),
         "filter_documents": (filter_documents, FilterDocumentsConfig(documents_path=documents)),
+        "filter_documents_dclm": (
+            filter_documents,
+            FilterDocumentsConfig(documents_path=documents, filters=dclm_filters(), words="fast"),
+        ),
+        "identify_language": (identify_language, IdentifyLanguageConfig(documents_path=documents)),
+        "find_personal_data": (find_personal_data, FindPersonalDataConfig(documents_path=documents)),
+        "replace_personal_data": (replace_personal_data, ReplacePersonalDataConfig(documents_path=documents)),
         "exact_duplicates": (exact_duplicates, ExactDuplicatesConfig(documents_path=documents)),
         "duplicate_paragraphs": (duplicate_paragraphs, DuplicateParagraphsConfig(documents_path=documents)),
         "find_near_duplicates": (find_near_duplicates, FindNearDuplicatesConfig(documents_path=documents)),
