@@ -1,9 +1,10 @@
 """Identify the language of each document: attributes with the language and its score.
 
 In:  documents, and a fastText model of languages.
-Out: attributes, shard for shard; value is the score, the probability of the language with 6 digits.
+Out: attributes, shard for shard; value is the score, the probability of the language with 6 digits, of documents that
+     are kept or have a low score. Others have none, so a threshold of `consolidate` does not keep them.
 
-    {"id": "…", "keep": true, "reason": "", "value": 0.98, "language": "srp_Cyrl", "label": "sr",
+    {"id": "…", "keep": true, "reason": "", "value": 0.98, "language": "srp_Cyrl", "label": "sr", "score": 0.98,
      "scripts": {"Cyrl": 0.97, "Latn": 0.03}, "others": {"mkd_Cyrl": 0.012}}
 
 The default model is fastText's of 176 languages (Joulin et al. 2016, arXiv:1612.03651; CC BY-SA 3.0), from the package
@@ -203,23 +204,25 @@ class _Judge:
         scripts = scripts_of(text)
         candidates = self._classifier.best(text, CANDIDATES) if scripts else []
         if not candidates:
-            return Decision(keep=False, reason="no_text", value=0.0)
+            return Decision(keep=False, reason="no_text")
         (label, score), *others = candidates
         tag, letters = tag_of(label, scripts), scripts.total()
         fields = {
             "language": tag,
             "label": label,
+            "score": score,
             "scripts": _shares((script, count / letters) for script, count in sorted(scripts.items())),
             "others": _shares((tag_of(other, scripts), probability) for other, probability in others),
         }
         if self._languages and not any(language.has(tag) for language in self._languages):
-            return Decision(keep=False, reason="other_language", value=score, fields=fields)
+            return Decision(keep=False, reason="other_language", fields=fields)
         least = next((least for language, least in self._thresholds if language.has(tag)), self._at_least)
         if score < least:
             return Decision(keep=False, reason="low_score", value=score, fields=fields)
         share = sum(scripts.get(part, 0) for part in scripts_of_tag(tag)) / letters
-        keep = share >= self._script_at_least
-        return Decision(keep=keep, reason="" if keep else "mixed_scripts", value=score, fields=fields)
+        if share < self._script_at_least:
+            return Decision(keep=False, reason="mixed_scripts", fields=fields)
+        return Decision(keep=True, value=score, fields=fields)
 
 
 def _shares(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:

@@ -72,7 +72,7 @@ def test_languages_in_ten_scripts_are_identified_with_fasttexts_score(
     model = load_classifier(_model_file("lid.176.ftz"), LID_176_SHA256).model
     for document in documents:
         [(score, label)] = model.f.predict(document.text.replace("\n", " ") + "\n", 1, 0.0, "strict")
-        assert (found[document.id]["label"], found[document.id]["value"]) == (label[9:], round(min(score, 1.0), 6))
+        assert (found[document.id]["label"], found[document.id]["score"]) == (label[9:], round(min(score, 1.0), 6))
     assert (result["documents"], result["kept"], result["languages"]) == (18, 18, 18)
     assert result["language_deu_Latn"] == 1
 
@@ -84,7 +84,9 @@ def test_documents_are_kept_by_language_and_score(tmp_path: Path, documents: lis
     assert {id for id, row in found.items() if row["keep"]} == {"deu_Latn", "jpn_Jpan"}
     assert found["fra_Latn"]["reason"] == "low_score"
     assert found["eng_Latn"]["reason"] == "other_language"
-    assert found["none"] == {"id": "none", "keep": False, "reason": "no_text", "value": 0.0}
+    assert found["fra_Latn"]["value"] == found["fra_Latn"]["score"]
+    assert found["eng_Latn"]["value"] is None, "a threshold of consolidate would keep it"
+    assert found["none"] == {"id": "none", "keep": False, "reason": "no_text", "value": None}
     assert result == {
         "documents": 20, "kept": 2, "rejected": 18, "rejected_low_score": 1, "rejected_no_text": 2,
         "rejected_other_language": 15, "languages": 18, **{f"language_{tag}": 1 for tag in LANGUAGES.values()},
