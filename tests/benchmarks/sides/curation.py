@@ -32,6 +32,7 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
     from marin_assets.stages.dedup.exact_documents import ExactDuplicatesConfig, exact_duplicates
     from marin_assets.stages.dedup.exact_paragraphs import DuplicateParagraphsConfig, duplicate_paragraphs
     from marin_assets.stages.dedup.near_duplicates import FindNearDuplicatesConfig, find_near_duplicates
+    from marin_assets.stages.dedup.repeated_passages import RepeatedPassagesConfig, repeated_passages
     from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig, filter_documents
     from marin_assets.stages.filter.registry import dclm_filters
     from marin_assets.stages.language.identify_language import IdentifyLanguageConfig, identify_language
@@ -60,6 +61,7 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
         "replace_personal_data": (replace_personal_data, ReplacePersonalDataConfig(documents_path=documents)),
         "exact_duplicates": (exact_duplicates, ExactDuplicatesConfig(documents_path=documents)),
         "duplicate_paragraphs": (duplicate_paragraphs, DuplicateParagraphsConfig(documents_path=documents)),
+        "repeated_passages": (repeated_passages, RepeatedPassagesConfig(documents_path=documents)),
         "find_near_duplicates": (find_near_duplicates, FindNearDuplicatesConfig(documents_path=documents)),
         "decide_near_duplicates": (
             decide_near_duplicates,

@@ -35,6 +35,14 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 """Name -> stage, config and its fields."""
+IN_ORDER = {
+    "repeated_passages": (
+        f"{STAGES}.dedup.repeated_passages:repeated_passages",
+        "RepeatedPassagesConfig",
+        {"words": 5},
+    ),
+}
+"""Stages whose decisions depend on the documents' order, so on the order of the shards."""
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +68,9 @@ def rows_by_id(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *IN_ORDER])
 def test_a_stage_that_is_killed_ten_times_ends_with_the_same_bytes(runs: StageRuns, tmp_path: Path, name: str) -> None:
-    stage, config, fields = CASES[name]
+    stage, config, fields = {**CASES, **IN_ORDER}[name]
     documents = write_corpus(tmp_path / "documents", 5)
     require_same_bytes_after_kills(runs, stage, config, {**fields, "documents_path": documents}, tmp_path)
 
