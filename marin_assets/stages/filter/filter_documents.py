@@ -17,6 +17,7 @@ from marin_assets.documents.attributes import Decision, DecisionRule, write_attr
 from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
 from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.url.filter_url import check_url_filters, url_list_files, with_url_lists
 from marin_assets.stages.filter.words import require_splitter, splitter_named
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -38,6 +39,8 @@ class FilterDocumentsConfig:
     "script" is for other languages."""
     language: str = versioned("english")
     """The language of the stop words and of spaCy's rules. Only "english" is supported."""
+    url_lists_path: str | None = None
+    """Folder or archive of the lists of filters "url", such as a step that downloads datatrove's wheel."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -47,20 +50,26 @@ def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
     """Decide about documents by filters.
 
     Returns documents, kept, rejected, each rejected_<reason>, and, if any document was cut, documents_cut and
-    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter.
+    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter, and
+    UrlFilterError for lists of addresses that are missing or damaged.
     """
     decision_rule_of(config)
-    return dict(write_attributes(config.documents_path, config.output_path, decision_rule_of, config))
+    lists = url_list_files((spec.thresholds for spec in config.filters), config.url_lists_path)
+    counts = write_attributes(config.documents_path, config.output_path, decision_rule_of, config, also_read=lists)
+    return dict(counts)
 
 
 def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
-    """Return the rule that applies the config's filters. Raises FilterError and SplitterError."""
+    """Return the rule that applies the config's filters. Raises FilterError, SplitterError, UrlFilterError."""
     _check(config)
     splitter = splitter_named(config.words)
-    filters = [(filter_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
+    filters = [
+        (filter_of_thresholds(spec.thresholds), with_url_lists(spec.thresholds, config.url_lists_path))
+        for spec in config.filters
+    ]
 
     def decide(document: Document) -> Decision:
-        return filter_text(TextStatistics(document.text, splitter), filters)
+        return filter_text(TextStatistics(document.text, splitter, document), filters)
 
     return decide
 
@@ -73,6 +82,7 @@ def _check(config: FilterDocumentsConfig) -> None:
     require_splitter(config.words)
     for spec in config.filters:
         filter_of_thresholds(spec.thresholds)
+    check_url_filters((spec.thresholds for spec in config.filters), config.url_lists_path)
 
 
 def filter_text(
