@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from marin_assets.documents import Document
-from marin_assets.documents.attributes import Decision, DecisionRule, write_attributes
+from marin_assets.documents.attributes import KEPT, Decision, DecisionRule, write_attributes
 from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
 from marin_assets.stages.filter.statistics import TextStatistics
@@ -89,7 +89,7 @@ def filter_text(
     statistics: TextStatistics, filters: Sequence[tuple[Callable[[TextStatistics, object], Decision], object]]
 ) -> Decision:
     """Return the decision of the first filter that rejects, or keep the text with the cuts of all filters."""
-    length = len(statistics.text)
+    whole, length = statistics, len(statistics.text)
     kept = [(0, length)]
     for decide, thresholds in filters:
         decision = decide(statistics, thresholds)
@@ -99,7 +99,7 @@ def filter_text(
             remaining = complement(list(decision.cut), len(statistics.text))
             statistics = statistics.of("".join([statistics.text[a:b] for a, b in remaining]))
             kept = _within(kept, remaining)
-    return Decision(keep=True, cut=tuple(complement(kept, length)))
+    return KEPT if statistics is whole else Decision(keep=True, cut=tuple(complement(kept, length)))
 
 
 def _within(kept: list[tuple[int, int]], remaining: list[tuple[int, int]]) -> list[tuple[int, int]]:

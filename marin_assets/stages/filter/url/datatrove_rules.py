@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from marin_assets.stages.filter.url.hashed_set import HashedSet
 from marin_assets.stages.filter.url.lists import UrlLists
+from marin_assets.stages.filter.url.subwords import any_of
 from marin_assets.stages.filter.url.thresholds import Hit, UrlThresholds
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class DatatroveRules:
         self._urls = lists.addresses.get("urls")
         self._hard = _words(lists.words.get("hard_words", ()))
         self._soft = _words(lists.words.get("soft_words", ()))
-        self._subwords = tuple(sorted(_words(lists.words.get("subwords", ()))))
+        self._subwords = any_of(_words(lists.words.get("subwords", ())))
         self._extract = _extractor()
 
     def hit(self, url: str) -> Hit | None:
@@ -50,7 +51,7 @@ class DatatroveRules:
         least = self._thresholds.soft_words
         if least is not None and (count := len(self._soft.intersection(words))) >= least:
             return "soft_words", count
-        if self._subwords and any(map("".join(words).lower().__contains__, self._subwords)):
+        if self._subwords is not None and self._subwords.search("".join(words).lower()):
             return "subwords", 1
         return None
 

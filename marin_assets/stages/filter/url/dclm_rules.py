@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from marin_assets.stages.filter.url.lists import UrlLists
+from marin_assets.stages.filter.url.subwords import any_of
 from marin_assets.stages.filter.url.thresholds import Hit, UrlThresholds
 
 WORD = re.compile(r"[a-z0-9_]+")
@@ -22,7 +23,8 @@ class DclmRules:
 
     def __init__(self, lists: UrlLists, thresholds: UrlThresholds) -> None:
         self._domains = lists.addresses.get("domains")
-        self._subwords = SubWords(lists.words.get("subwords", ()))
+        # Letters may have other small forms, which DCLM's patterns find too: "\u017f" is an s.
+        self._subwords = any_of((word.lower() for word in lists.words.get("subwords", ())), re.IGNORECASE)
         self._hard = WholeWords(lists.words.get("hard_words", ()))
         self._soft = WholeWords(lists.words.get("soft_words", ()))
         self._least_soft = thresholds.soft_words
@@ -32,29 +34,13 @@ class DclmRules:
         if self._domains is not None and _host(url) in self._domains:
             return "domain", 1
         lower = url.lower()
-        if self._subwords.occur_in(lower.replace("-", "").replace(".", "")):
+        if self._subwords is not None and self._subwords.search(lower.replace("-", "").replace(".", "")):
             return "subwords", 1
         if self._hard.in_text(lower):
             return "hard_words", 1
         if self._least_soft is not None and (count := len(self._soft.in_text(lower))) >= self._least_soft:
             return "soft_words", count
         return None
-
-
-class SubWords:
-    """Entries that may occur anywhere in a text."""
-
-    def __init__(self, entries: Iterable[str]) -> None:
-        self._entries = _longest_first(entries)
-        self._pattern = re.compile("|".join(map(re.escape, self._entries)), re.IGNORECASE)
-
-    def occur_in(self, lower: str) -> bool:
-        """Whether an entry occurs in a text of small letters."""
-        if not self._entries:
-            return False
-        if lower.isascii():
-            return any(map(lower.__contains__, self._entries))
-        return self._pattern.search(lower) is not None  # letters may have other small forms: "\u017f" is an s
 
 
 class WholeWords:
