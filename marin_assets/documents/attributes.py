@@ -11,7 +11,7 @@ spans [start, end) of characters of the text, in order and disjoint. A stage may
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from marin_assets.documents.shards import document_files, document_shards, read_
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import Counts, map_shards
+from marin_resources.storage.files import StoredFile
 from marin_resources.wire.reference import load, reference_to
 
 C = TypeVar("C")
@@ -63,17 +64,19 @@ def write_attributes(
     config: C,
     *,
     resources: Resources | None = None,
+    also_read: Sequence[StoredFile] = (),
 ) -> Counts:
     """Decide about every document below `documents_path`; write attributes below `output_path`.
 
     `decision_rule_of(config)` is called once for each group of shards, on the worker, where it may load a model. It
-    must be a function at the top level of a module, and `config` a frozen dataclass. Returns documents, kept,
+    must be a function at the top level of a module, and `config` a frozen dataclass. `also_read` is what the rule reads
+    beside the documents: if it changes, unfinished work begins again. Returns documents, kept,
     rejected, each rejected_<reason>; if any document was cut, documents_cut and characters_cut; and ignored_files, if
     any exist. Raises ShardError if a rule fails.
     """
     shard_config = DecideShardConfig(decision_rule_of=reference_to(decision_rule_of), config=config)
     documents = document_files(documents_path)
-    shards = document_shards(documents, output_path, shard_config)
+    shards = document_shards(documents, output_path, shard_config, also_read=also_read)
     counts = map_shards(decide_shard, shards, output_path=output_path, resources=resources)
     return {**counts, **documents.counts}
 

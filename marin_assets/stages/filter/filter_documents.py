@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from marin_assets.documents import Document
-from marin_assets.documents.attributes import Decision, DecisionRule, write_attributes
+from marin_assets.documents.attributes import KEPT, Decision, DecisionRule, write_attributes
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
 from marin_assets.stages.filter.spans import CutText
 from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.url.filter_url import check_url_filters, url_list_files, with_url_lists
 from marin_assets.stages.filter.words import ENGLISH, require_splitter, spacy_languages, splitter_named
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -35,6 +36,8 @@ class FilterDocumentsConfig:
     "script" is for languages without rules of spaCy."""
     language: str = versioned(ENGLISH)
     """The language of spaCy's rules: "english", or a tag such as "deu_Latn"."""
+    url_lists_path: str | None = None
+    """Folder or archive of the lists of filters "url", such as a step that downloads datatrove's wheel."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -44,20 +47,26 @@ def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
     """Decide about documents by filters.
 
     Returns documents, kept, rejected, each rejected_<reason>, and, if any document was cut, documents_cut and
-    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter.
+    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter, and
+    UrlFilterError for lists of addresses that are missing or damaged.
     """
     decision_rule_of(config)
-    return dict(write_attributes(config.documents_path, config.output_path, decision_rule_of, config))
+    lists = url_list_files((spec.thresholds for spec in config.filters), config.url_lists_path)
+    counts = write_attributes(config.documents_path, config.output_path, decision_rule_of, config, also_read=lists)
+    return dict(counts)
 
 
 def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
-    """Return the rule that applies the config's filters. Raises FilterError and SplitterError."""
+    """Return the rule that applies the config's filters. Raises FilterError, SplitterError, UrlFilterError."""
     _check(config)
     splitter = splitter_named(config.words, config.language)
-    filters = [(filter_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
+    filters = [
+        (filter_of_thresholds(spec.thresholds), with_url_lists(spec.thresholds, config.url_lists_path))
+        for spec in config.filters
+    ]
 
     def decide(document: Document) -> Decision:
-        return filter_text(TextStatistics(document.text, splitter), filters)
+        return filter_text(TextStatistics(document.text, splitter, document), filters)
 
     return decide
 
@@ -74,18 +83,19 @@ def _check(config: FilterDocumentsConfig) -> None:
             raise FilterError(
                 f"The filter {spec.name!r} is for {tag}, and the words are {config.language}. Set {expected}."
             )
+    check_url_filters((spec.thresholds for spec in config.filters), config.url_lists_path)
 
 
 def filter_text(
     statistics: TextStatistics, filters: Sequence[tuple[Callable[[TextStatistics, object], Decision], object]]
 ) -> Decision:
     """Return the decision of the first filter that rejects, or keep the text with the cuts of all filters."""
-    text = CutText(statistics.text)
+    cut_text: CutText | None = None
     for decide, thresholds in filters:
         decision = decide(statistics, thresholds)
         if not decision.keep:
             return decision
         if decision.cut:
-            text = text.without(list(decision.cut))
-            statistics = statistics.of(text.text)
-    return Decision(keep=True, cut=text.cut)
+            cut_text = (cut_text or CutText(statistics.text)).without(list(decision.cut))
+            statistics = statistics.of(cut_text.text)
+    return KEPT if cut_text is None else Decision(keep=True, cut=cut_text.cut)

@@ -22,6 +22,8 @@ from marin_assets.stages.filter.fineweb import FineWebThresholds, filter_fineweb
 from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, filter_gopher_quality
 from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, filter_gopher_repetition
 from marin_assets.stages.filter.statistics import TextStatistics
+from marin_assets.stages.filter.url.filter_url import filter_url
+from marin_assets.stages.filter.url.thresholds import UrlThresholds
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
@@ -37,6 +39,7 @@ FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the filt
     "dclm_quality": (DclmQualityThresholds, filter_dclm_quality),
     "dclm_repetition": (DclmRepetitionThresholds, filter_dclm_repetition),
     "dclm_lines": (DclmLinesThresholds, filter_dclm_lines),
+    "url": (UrlThresholds, filter_url),
 }
 FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
 """FineWeb's filters in FineWeb's order."""
@@ -129,10 +132,10 @@ def filter_of_thresholds(thresholds: Any) -> Filter:
 
 def _thresholds(family: str, values: dict[str, Any], name: str) -> Any:
     kind = FAMILIES[family][0]
-    fields = [field.name for field in dataclasses.fields(kind)]
+    fields = {field.name: field.type for field in dataclasses.fields(kind)}
     for key, value in values.items():
         if key not in fields:
             raise FilterError(f"{name!r} has no threshold {key!r}, {expected_one_of(key, fields)}")
-        if isinstance(value, str) or (isinstance(value, float) and value != value):
+        if (isinstance(value, str) and fields[key] != "str") or (isinstance(value, float) and value != value):
             raise FilterError(f"The threshold {key!r} of {name!r} is {value!r}, expected a number or None.")
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from typing import Any, Protocol, TypeVar
 
+from marin_assets.documents import Document
 from marin_assets.stages.filter.cached_property import once
 from marin_assets.stages.filter.repetition import NGrams, duplicates
 from marin_assets.stages.filter.words.splitter import MAX_REMEMBERED, MAX_REMEMBERED_CHARACTERS, Splitter
@@ -57,14 +58,16 @@ S = TypeVar("S", bound=StatisticsOfText)
 class TextStatistics:
     """Statistics of one text, with words and sentences by `splitter`."""
 
-    def __init__(self, text: str, splitter: Splitter) -> None:
+    def __init__(self, text: str, splitter: Splitter, document: Document | None = None) -> None:
         self.text = text
         self.splitter = splitter
+        self.document = document
+        """The document that the text is or was cut from, with its metadata."""
         self._others: dict[type[Any], Any] = {}
 
     def of(self, text: str) -> TextStatistics:
-        """Return the statistics of another text, with the same splitter."""
-        return self if text == self.text else TextStatistics(text, self.splitter)
+        """Return the statistics of another text, with the same splitter and document."""
+        return self if text == self.text else TextStatistics(text, self.splitter, self.document)
 
     def by(self, definition: type[S]) -> S:
         """Return the statistics of the text by other definitions, made in the first call and the same in later ones."""
