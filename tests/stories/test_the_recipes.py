@@ -23,7 +23,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(name: str, prefix: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", f"marin_assets.experiments.{name}", "--prefix", str(prefix)],
+        [sys.executable, "-m", f"marin_assets.experiments.recipes.{name}", "--prefix", str(prefix)],
         cwd=prefix,
         capture_output=True,
         text=True,

@@ -204,7 +204,7 @@ def test_an_unknown_filter_threshold_language_or_splitter_is_one_sentence(tmp_pa
         filter_documents(config("/none", tmp_path, filters=[]))
     with pytest.raises(SplitterError, match="language of the words is 'german', expected one of"):
         filter_documents(config("/none", tmp_path, language="german"))
-    with pytest.raises(FilterError, match="is for deu_Latn, and the words are english. Set language='deu_Latn'"):
+    with pytest.raises(FilterError, match=r"is for deu_Latn, and the words are english. Set language='deu_Latn'"):
         decision_rule_of(config("", tmp_path, filters=fineweb2_filters("deu_Latn")))
     with pytest.raises(SplitterError, match="'nltk'"):
         filter_documents(config("/none", tmp_path, words="nltk"))
