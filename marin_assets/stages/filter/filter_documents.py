@@ -4,18 +4,19 @@ In:  documents.
 Out: attributes, shard for shard: kept, with the cuts of C4's filter, or rejected by the first filter that rejects.
 
 Filters run in order, each on the text that the filters before it leave. A reason is the filter's family and the missed
-threshold, such as "gopher_quality_min_words".
+threshold, such as "gopher_quality_min_words". With `signals`, every row has a key for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from marin_assets.documents import Document
 from marin_assets.documents.attributes import Decision, DecisionRule, write_attributes
 from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
+from marin_assets.stages.filter.signals.registry import measure_of, signal_names, version_signals
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import require_splitter, splitter_named
 from marin_assets.step.config_check import check_config
@@ -38,6 +39,12 @@ class FilterDocumentsConfig:
     "script" is for other languages."""
     language: str = versioned("english")
     """The language of the stop words and of spaCy's rules. Only "english" is supported."""
+    signals: Sequence[str] = ()
+    """Signals to write into every row, of the whole text: their names, or "redpajama" for all. They enter the version,
+    with or without `versioned()`."""
+
+    def __post_init__(self) -> None:
+        version_signals(self)
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -47,29 +54,36 @@ def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
     """Decide about documents by filters.
 
     Returns documents, kept, rejected, each rejected_<reason>, and, if any document was cut, documents_cut and
-    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter.
+    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter,
+    SignalError for an unknown signal.
     """
     decision_rule_of(config)
     return dict(write_attributes(config.documents_path, config.output_path, decision_rule_of, config))
 
 
 def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
-    """Return the rule that applies the config's filters. Raises FilterError and SplitterError."""
+    """Return the rule that applies the config's filters. Raises FilterError, SplitterError and SignalError."""
     _check(config)
-    splitter = splitter_named(config.words)
+    splitter = splitter_named(config.words if config.filters else "fast")  # without a filter it splits nothing
     filters = [(filter_of_thresholds(spec.thresholds), spec.thresholds) for spec in config.filters]
+    measure = measure_of(config.signals)
 
     def decide(document: Document) -> Decision:
         return filter_text(TextStatistics(document.text, splitter), filters)
 
-    return decide
+    def decide_with_signals(document: Document) -> Decision:
+        statistics = TextStatistics(document.text, splitter)
+        decision = filter_text(statistics, filters)
+        return replace(decision, fields={**(decision.fields or {}), **measure(statistics.redpajama)})
+
+    return decide_with_signals if config.signals else decide
 
 
 def _check(config: FilterDocumentsConfig) -> None:
     if config.language not in LANGUAGES:
         raise FilterError(f"The language is {config.language!r}, {expected_one_of(config.language, LANGUAGES)}")
-    if not config.filters:
-        raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove").')
+    if not signal_names(config.signals) and not config.filters:
+        raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove"), or signals.')
     require_splitter(config.words)
     for spec in config.filters:
         filter_of_thresholds(spec.thresholds)

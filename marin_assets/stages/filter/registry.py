@@ -17,6 +17,7 @@ from marin_assets.stages.filter.c4 import C4Thresholds, filter_c4
 from marin_assets.stages.filter.fineweb import FineWebThresholds, filter_fineweb
 from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, filter_gopher_quality
 from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, filter_gopher_repetition
+from marin_assets.stages.filter.signals.redpajama_filter import RedPajamaThresholds, filter_redpajama
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
@@ -29,6 +30,7 @@ FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the filt
     "gopher_quality": (GopherQualityThresholds, filter_gopher_quality),
     "c4": (C4Thresholds, filter_c4),
     "fineweb": (FineWebThresholds, filter_fineweb),
+    "redpajama": (RedPajamaThresholds, filter_redpajama),
 }
 FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
 """FineWeb's filters in FineWeb's order."""

@@ -11,6 +11,7 @@ from collections import Counter
 
 from marin_assets.stages.filter.cached_property import once
 from marin_assets.stages.filter.repetition import NGrams, duplicates
+from marin_assets.stages.filter.signals.redpajama_text import RedPajamaText
 from marin_assets.stages.filter.words.splitter import MAX_REMEMBERED, MAX_REMEMBERED_CHARACTERS, Splitter
 
 
@@ -170,6 +171,11 @@ class TextStatistics:
     @once
     def sentence_count(self) -> int:
         return self.splitter.count_sentences(self.text)
+
+    @once
+    def redpajama(self) -> RedPajamaText:
+        """The same text as RedPajama's signals measure it, with words of its own."""
+        return RedPajamaText(self.text)
 
     @once
     def _ngrams(self) -> NGrams:
