@@ -16,6 +16,7 @@ from marin_assets.documents import Document
 from marin_assets.documents.attributes import Decision, DecisionRule, write_attributes
 from marin_assets.stages.filter.c4 import complement
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
+from marin_assets.stages.filter.signals.redpajama_text import RedPajamaText
 from marin_assets.stages.filter.signals.registry import measure_of, signal_names, version_signals
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.words import require_splitter, splitter_named
@@ -74,7 +75,7 @@ def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
     def decide_with_signals(document: Document) -> Decision:
         statistics = TextStatistics(document.text, splitter)
         decision = filter_text(statistics, filters)
-        return replace(decision, fields={**(decision.fields or {}), **measure(statistics.redpajama)})
+        return replace(decision, fields={**(decision.fields or {}), **measure(statistics.view(RedPajamaText))})
 
     return decide_with_signals if config.signals else decide
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any, TypeVar
 
 from marin_assets.stages.filter.cached_property import once
 from marin_assets.stages.filter.repetition import NGrams, duplicates
-from marin_assets.stages.filter.signals.redpajama_text import RedPajamaText
 from marin_assets.stages.filter.words.splitter import MAX_REMEMBERED, MAX_REMEMBERED_CHARACTERS, Splitter
+
+V = TypeVar("V")
 
 
 def _characters(ranges: str) -> frozenset[str]:
@@ -51,10 +53,17 @@ class TextStatistics:
     def __init__(self, text: str, splitter: Splitter) -> None:
         self.text = text
         self.splitter = splitter
+        self._views: dict[type, Any] = {}
 
     def of(self, text: str) -> TextStatistics:
         """Return the statistics of another text, with the same splitter."""
         return self if text == self.text else TextStatistics(text, self.splitter)
+
+    def view(self, kind: type[V]) -> V:
+        """Return the text as another class takes it, such as RedPajamaText: built once for all filters and signals."""
+        if kind not in self._views:
+            self._views[kind] = kind(self.text)  # type: ignore[call-arg]
+        return self._views[kind]
 
     @once
     def words(self) -> list[str]:
@@ -171,11 +180,6 @@ class TextStatistics:
     @once
     def sentence_count(self) -> int:
         return self.splitter.count_sentences(self.text)
-
-    @once
-    def redpajama(self) -> RedPajamaText:
-        """The same text as RedPajama's signals measure it, with words of its own."""
-        return RedPajamaText(self.text)
 
     @once
     def _ngrams(self) -> NGrams:

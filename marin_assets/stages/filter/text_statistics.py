@@ -21,6 +21,7 @@ from typing import Any
 from marin_assets.documents import SUFFIX, document_files, document_shards, read_documents, read_rows, write_rows
 from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
 from marin_assets.stages.filter.registry import named
+from marin_assets.stages.filter.signals.redpajama_text import RedPajamaText
 from marin_assets.stages.filter.signals.registry import measure_of, signal_names, version_signals
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import Measure
@@ -83,7 +84,7 @@ def measure_shard(shard: FileShard) -> dict[str, int]:
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         sample = Sample()
         measured = (
-            {"id": document.id, **measures(statistics, families), **signals(statistics.redpajama)}
+            {"id": document.id, **measures(statistics, families), **signals(statistics.view(RedPajamaText))}
             for document in read_documents(file.path)
             for statistics in [TextStatistics(document.text, splitter)]
         )

@@ -37,7 +37,7 @@ def _lorem_ipsum(text: RedPajamaText) -> float:
 
 
 def _num_sentences(text: RedPajamaText) -> int:
-    """Between two of the marks . ! ? is a sentence if there is a letter or digit. It equals RedPajama's expression."""
+    """Number of pieces between the marks . ! ? with a letter or digit. RedPajama's expression finds as many matches."""
     between = text.text.replace("!", ".").replace("?", ".").split(".")
     return sum(map(bool, map(WORD.search, filter(None, between))))
 

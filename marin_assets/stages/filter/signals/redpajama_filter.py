@@ -8,6 +8,7 @@ from typing import Any
 
 from marin_assets.documents.attributes import Decision
 from marin_assets.stages.filter.signals.redpajama import Signal
+from marin_assets.stages.filter.signals.redpajama_text import RedPajamaText
 from marin_assets.stages.filter.signals.registry import NUMBERS, SIGNALS
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import Measure, at_least, at_most, first_beyond
@@ -31,7 +32,7 @@ def _number_of(signal: Signal) -> Callable[[TextStatistics, Any], float]:
     """Return the measure of a signal: 0 where a ratio has no denominator."""
 
     def number(statistics: TextStatistics, _: Any) -> float:
-        value = signal(statistics.redpajama)
+        value = signal(statistics.view(RedPajamaText))
         return value if isinstance(value, int | float) else 0.0
 
     return number

@@ -101,7 +101,7 @@ class RedPajamaText:
 
     @once
     def repeats(self) -> Repeats:
-        """What repeats of the n-grams of words."""
+        """The repeats of the n-grams of words."""
         return repeats_of(self.words, self.word_lengths, self.word_counts, TOP, DUPLICATE)
 
     @once

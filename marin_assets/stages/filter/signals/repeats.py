@@ -13,12 +13,12 @@ from itertools import repeat
 from typing import Any
 
 BITS = 62
-"""Of an int64, for packed words."""
+"""Those of an int64 into which words are packed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What repeats in a text, by the n of its n-grams. An n without a repeat is missing."""
+    """Sizes of the repeats in a text, by the n of the n-grams. An n without a repeat is missing."""
 
     top: Mapping[int, int]
     """Characters of the words in all occurrences of the most frequent n-gram, the first of equally frequent ones."""
