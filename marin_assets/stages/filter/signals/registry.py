@@ -22,8 +22,11 @@ Measured = Callable[[RedPajamaText], dict[str, Value]]
 class WithSignals(Protocol):
     """A config with signals."""
 
-    signals: Sequence[str]
-    output_path: str
+    @property
+    def signals(self) -> Sequence[str]: ...
+
+    @property
+    def output_path(self) -> str: ...
 
 
 class SignalError(MarinError, ValueError):
