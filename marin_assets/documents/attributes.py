@@ -5,7 +5,7 @@
 One line a document, in the documents' order, in a file with the shard's name (always JSONL with zstd, whatever the
 format of the shard). `value` is the measured number, or null. A stage that cuts parts out of documents adds "cut":
 spans [start, end) of characters of the text, in order and disjoint. A stage may add keys of its own, such as
-"language"; `read_attributes` leaves them out. `consolidate` applies attributes.
+"language"; `read_attributes` leaves them out unless it is given their names. `consolidate` applies attributes.
 """
 
 from __future__ import annotations
@@ -96,8 +96,11 @@ def write_decisions(
     write_rows(path, (_row(id, _counted(decision, counts)) for id, decision in decisions), replace=replace)
 
 
-def read_attributes(path: str) -> Iterator[tuple[str, Decision]]:
-    """Yield (id, decision) of one shard of attributes, in order. Raises DocumentError for any other line."""
+def read_attributes(path: str, keys: Sequence[str] = ()) -> Iterator[tuple[str, Decision]]:
+    """Yield (id, decision) of one shard of attributes, in order, with those of the `keys` that a row has as fields.
+
+    Raises DocumentError for any other line.
+    """
     for number, row in read_rows(path):
         if isinstance(row, BadRow) or not _is_decision(row):
             detail = row.detail if isinstance(row, BadRow) else f"{row!r:.120}"
@@ -106,7 +109,8 @@ def read_attributes(path: str) -> Iterator[tuple[str, Decision]]:
                 "for parts to cut out, 'cut' with spans [start, end); compute the attributes again."
             )
         cut = tuple((start, end) for start, end in row.get("cut") or ())
-        yield row["id"], Decision(keep=row["keep"], reason=row["reason"], value=row["value"], cut=cut)
+        fields = {key: row[key] for key in keys if key in row} or None
+        yield row["id"], Decision(keep=row["keep"], reason=row["reason"], value=row["value"], cut=cut, fields=fields)
 
 
 def _counted(decision: Decision, counts: Counter[str]) -> Decision:

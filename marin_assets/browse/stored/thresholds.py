@@ -1,4 +1,4 @@
-"""The thresholds of the value of an attribute, as far as configs state them: its own, and those of consolidations.
+"""The thresholds of the numbers of an attribute, as far as configs state them: its own, and those of consolidations.
 
 A filter of documents records a value for each rejection alone, and of another measure for each reason. So its
 thresholds are those of one reason.
@@ -15,7 +15,7 @@ from marin_assets.browse.places import Places
 from marin_assets.browse.stored.lineage import Lineage
 from marin_assets.browse.stored.state import OutputState
 from marin_assets.browse.stored.verdicts import attribute_paths, is_consolidation
-from marin_assets.stages.consolidate.attribute_spec import ConsolidateError
+from marin_assets.stages.consolidate.attribute_spec import VALUE, ConsolidateError
 
 QUALITY = "marin_assets.stages.quality.score_quality:score_quality"
 FILTER = "marin_assets.stages.filter.filter_documents:filter_documents"
@@ -56,9 +56,12 @@ def own_thresholds(state: OutputState, reason: str) -> list[Threshold]:
     return [_threshold(state, value, rule, field) for value, rule, field in stated if _is_finite(value)]
 
 
-def all_thresholds(places: Places, state: OutputState, reason: str) -> list[Threshold]:
-    """Those of its own config, and of the consolidations that apply it by their own. Raises UnavailableError."""
-    thresholds = own_thresholds(state, reason)
+def all_thresholds(places: Places, state: OutputState, reason: str, key: str = VALUE) -> list[Threshold]:
+    """Those of its own config, and of the consolidations that apply it by their own thresholds of the rows' `key`.
+
+    Raises UnavailableError.
+    """
+    thresholds = own_thresholds(state, reason) if key == VALUE else []
     for reader in Lineage(places, state).readers_of(state):
         if not is_consolidation(reader):
             continue
@@ -66,7 +69,7 @@ def all_thresholds(places: Places, state: OutputState, reason: str) -> list[Thre
             applied = [applied for applied, path in attribute_paths(reader) if places.text_of(path) == state.place.text]
         except ConsolidateError:
             continue  # a record of another form states no threshold
-        for attribute in applied:
+        for attribute in (attribute for attribute in applied if attribute.key == key):
             for field, rule in (("at_least", LEAST), ("at_most", MOST)):
                 value = getattr(attribute, field)
                 if _is_finite(value):
@@ -92,12 +95,14 @@ def _is_finite(value: Any) -> bool:
 def _rules_of_reasons() -> dict[str, tuple[str, str]]:
     """Reason -> rule and name of its threshold."""
     from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
+    from marin_assets.stages.filter.signals import redpajama_filter
 
     rules = {"c4_min_sentences": (LEAST, "min_sentences")}
     for family, module in (
         ("fineweb", fineweb),
         ("gopher_quality", gopher_quality),
         ("gopher_repetition", gopher_repetition),
+        ("redpajama", redpajama_filter),
     ):
         for measure in module.MEASURES:
             rules[f"{family}_{measure.name}"] = (LEAST if measure.is_least else MOST, measure.name)

@@ -31,7 +31,7 @@ def decision_in(row: Mapping[str, Any]) -> Decision | None:
         spans = tuple((int(start), int(end)) for start, end in cut)
     except (TypeError, ValueError):
         return None
-    return Decision(keep=keep, reason=reason, value=value, cut=spans)
+    return Decision(keep=keep, reason=reason, value=value, cut=spans, fields=row)
 
 
 def fate_in(row: Mapping[str, Any]) -> str:

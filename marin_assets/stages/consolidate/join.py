@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from marin_assets.documents import SUFFIX, document_files, read_documents
 from marin_assets.documents.attributes import Decision, read_attributes
 from marin_assets.documents.shards import output_name
-from marin_assets.stages.consolidate.attribute_spec import ERROR, Applied, ConsolidateError, decide
+from marin_assets.stages.consolidate.attribute_spec import ERROR, VALUE, Applied, ConsolidateError, decide
 from marin_resources.storage.files import StoredFile
 from marin_resources.storage.paths import join
 
@@ -47,7 +47,8 @@ class AttributeRows:
     def __init__(self, applied: Applied, path: str | None, documents_path: str) -> None:
         self.name = applied.name
         self._applied, self._path, self._documents_path = applied, path, documents_path
-        self._rows: Iterator[Row] = read_attributes(path) if path else iter(())
+        keys = () if applied.key == VALUE else (applied.key,)
+        self._rows: Iterator[Row] = read_attributes(path, keys) if path else iter(())
         self._next = next(self._rows, None)
 
     def decide(self, id: str) -> tuple[Decision, bool]:

@@ -33,12 +33,13 @@ def _lines(waterfall: Mapping[str, Any], rejected: Mapping[str, Any]) -> Iterato
     for step in waterfall["steps"]:
         yield _waterfall_row(step, documents)
     yield "</table>"
+    keys = {attribute["name"]: attribute.get("key", "value") for attribute in waterfall["attributes"]}
     for number, group in enumerate(rejected["rejected"]):
         yield f'<h2 id="r{number}">{escape(group["attribute"])}/{escape(group["reason"])}</h2>'
         shown = f"{len(group['samples']):,} of {group['documents']:,} documents, by a hash of their ids."
         yield f'<p class="dim">{shown}</p>'
         for sample in group["samples"]:
-            yield _sample(sample)
+            yield _sample(sample, keys[group["attribute"]])
     yield "</body></html>"
 
 
@@ -52,8 +53,8 @@ def _waterfall_row(step: Mapping[str, Any], documents: int) -> str:
     return f"<tr><td>{escape(step['attribute'])}</td><td>{escape(reason)}</td>{cells}</tr>"
 
 
-def _sample(sample: Mapping[str, Any]) -> str:
-    value = "" if sample["value"] is None else f" · value {sample['value']:g}"
+def _sample(sample: Mapping[str, Any], key: str) -> str:
+    value = "" if sample["value"] is None else f" · {key} {sample['value']:g}"
     about = f"{sample['source']}{value} · {sample['characters']:,} characters"
     more = "\n…" if len(sample["text"]) < sample["characters"] else ""
     return (

@@ -7,9 +7,10 @@
                 "documents_left", "bytes_left"}, …],
      "kept": {"documents": 60, "bytes": 5000}}
 
-Bytes are those of the texts in UTF-8; with a tokenizer, "tokens" and "tokens_left" are beside them. A rejected document
-counts with its whole text. "cut" is the text cut out of kept documents, and removes no document. So the totals of
-documents, bytes and tokens are the sums over all steps and "kept".
+Bytes are those of the texts in UTF-8; with a tokenizer, "tokens" and "tokens_left" are beside them. An attribute whose
+thresholds compare another key than "value" has "key". A rejected document counts with its whole text. "cut" is the text
+cut out of kept documents, and removes no document. So the totals of documents, bytes and tokens are the sums over all
+steps and "kept".
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from marin_assets.stages.consolidate.attribute_spec import Applied
+from marin_assets.stages.consolidate.attribute_spec import VALUE, Applied
 
 FORMAT_VERSION = 1
 REJECT, CUT = "reject", "cut"
@@ -43,6 +44,7 @@ def waterfall_of(counts: Mapping[str, int | float], attributes: Sequence[Applied
                 "missing": applied.missing,
                 "at_least": applied.at_least,
                 "at_most": applied.at_most,
+                **({} if applied.key == VALUE else {"key": applied.key}),
                 "documents_missing": counts.get(f"missing_{applied.name}", 0),
                 **removed,
                 **_left(remaining),

@@ -4,17 +4,19 @@ In:  documents.
 Out: attributes, shard for shard: kept, with the cuts of C4's filter, or rejected by the first filter that rejects.
 
 Filters run in order, each on the text that the filters before it leave. A reason is the filter's family and the missed
-threshold, such as "gopher_quality_min_words".
+threshold, such as "gopher_quality_min_words". With `signals`, every row has a key for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from marin_assets.documents import Document
 from marin_assets.documents.attributes import KEPT, Decision, DecisionRule, write_attributes
 from marin_assets.stages.filter.registry import FilterError, FilterSpec, filter_of_thresholds, fineweb_filters
+from marin_assets.stages.filter.signals.redpajama_text import RedPajamaText
+from marin_assets.stages.filter.signals.registry import measure_of, signal_names, version_signals
 from marin_assets.stages.filter.spans import CutText
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.url.filter_url import check_url_filters, url_list_files, with_url_lists
@@ -38,6 +40,12 @@ class FilterDocumentsConfig:
     """The language of spaCy's rules: "english", or a tag such as "deu_Latn"."""
     url_lists_path: str | None = None
     """Folder or archive of the lists of filters "url", such as a step that downloads datatrove's wheel."""
+    signals: Sequence[str] = ()
+    """Signals to write into every row, of the whole text: their names, or "redpajama" for all. They enter the version,
+    with or without `versioned()`."""
+
+    def __post_init__(self) -> None:
+        version_signals(self)
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
@@ -47,8 +55,8 @@ def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
     """Decide about documents by filters.
 
     Returns documents, kept, rejected, each rejected_<reason>, and, if any document was cut, documents_cut and
-    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter, and
-    UrlFilterError for lists of addresses that are missing or damaged.
+    characters_cut. Raises FilterError for an unknown filter or language, SplitterError for an unknown splitter,
+    SignalError for an unknown signal, and UrlFilterError for lists of addresses that are missing or damaged.
     """
     decision_rule_of(config)
     lists = url_list_files((spec.thresholds for spec in config.filters), config.url_lists_path)
@@ -57,23 +65,32 @@ def filter_documents(config: FilterDocumentsConfig) -> dict[str, int | float]:
 
 
 def decision_rule_of(config: FilterDocumentsConfig) -> DecisionRule:
-    """Return the rule that applies the config's filters. Raises FilterError, SplitterError, UrlFilterError."""
+    """Return the rule that applies the config's filters.
+
+    Raises FilterError, SplitterError, SignalError, UrlFilterError.
+    """
     _check(config)
     splitter = splitter_named(config.words, config.language)
     filters = [
         (filter_of_thresholds(spec.thresholds), with_url_lists(spec.thresholds, config.url_lists_path))
         for spec in config.filters
     ]
+    measure = measure_of(config.signals)
 
     def decide(document: Document) -> Decision:
         return filter_text(TextStatistics(document.text, splitter, document), filters)
 
-    return decide
+    def decide_with_signals(document: Document) -> Decision:
+        statistics = TextStatistics(document.text, splitter, document)
+        decision = filter_text(statistics, filters)
+        return replace(decision, fields={**(decision.fields or {}), **measure(statistics.by(RedPajamaText))})
+
+    return decide_with_signals if config.signals else decide
 
 
 def _check(config: FilterDocumentsConfig) -> None:
-    if not config.filters:
-        raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove").')
+    if not signal_names(config.signals) and not config.filters:
+        raise FilterError('The config has no filter. Add one, such as named("gopher_quality@datatrove"), or signals.')
     require_splitter(config.words, config.language)
     for spec in config.filters:
         filter_of_thresholds(spec.thresholds)

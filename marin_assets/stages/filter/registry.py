@@ -21,6 +21,7 @@ from marin_assets.stages.filter.dclm.text import DclmTextThresholds, filter_dclm
 from marin_assets.stages.filter.fineweb import FineWebThresholds, filter_fineweb
 from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, filter_gopher_quality
 from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, filter_gopher_repetition
+from marin_assets.stages.filter.signals.redpajama_filter import RedPajamaThresholds, filter_redpajama
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.url.filter_url import filter_url
 from marin_assets.stages.filter.url.thresholds import UrlThresholds
@@ -40,6 +41,7 @@ FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the filt
     "dclm_repetition": (DclmRepetitionThresholds, filter_dclm_repetition),
     "dclm_lines": (DclmLinesThresholds, filter_dclm_lines),
     "url": (UrlThresholds, filter_url),
+    "redpajama": (RedPajamaThresholds, filter_redpajama),
 }
 FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
 """FineWeb's filters in FineWeb's order."""

@@ -2,7 +2,8 @@
 
 In:  documents.
 Out: rows {"id", <statistic>, …}, shard for shard under the same names, as JSONL with zstd; `quantiles.json`, the
-     quantiles of each statistic in steps of 5 %, from a sample that is the same for any number of shards.
+     quantiles of each statistic in steps of 5 %, from a sample that is the same for any number of shards. Signals of
+     lines, which are lists, are in the rows alone.
 
 Nothing is rejected. The sample is the SAMPLE documents whose ids have the smallest hashes, taken from the SAMPLE of
 each file, so memory is bounded. One process reads the samples of all files, 20 MB for a thousand files.
@@ -20,10 +21,14 @@ from typing import Any
 from marin_assets.documents import SUFFIX, document_files, document_shards, read_documents, read_rows, write_rows
 from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
 from marin_assets.stages.filter.registry import named
+from marin_assets.stages.filter.signals.redpajama_text import RedPajamaText
+from marin_assets.stages.filter.signals.registry import measure_of, signal_names, version_signals
 from marin_assets.stages.filter.statistics import TextStatistics
 from marin_assets.stages.filter.threshold_filter import Measure
 from marin_assets.stages.filter.words import splitter_named
+from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, unwrap_versioned_value, versioned
+from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import write_json
@@ -42,18 +47,30 @@ class TextStatisticsConfig:
     output_path: str = THIS_OUTPUT_PATH
     words: str = versioned("spacy")
     """The word splitter, "spacy" or "fast": the one that the filters will use."""
+    signals: Sequence[str] = ()
+    """Signals to measure too: their names, or "redpajama" for all. They enter the version, with or without
+    `versioned()`."""
+
+    def __post_init__(self) -> None:
+        version_signals(self)
+
+    def check_step(self, name: str, resources: Resources) -> None:
+        check_config(self, lambda config: signal_names(config.signals), name)
 
 
 def text_statistics(config: TextStatisticsConfig) -> dict[str, int | float]:
-    """Measure documents. Returns documents, and each statistic's median as median_<statistic>. Raises SplitterError."""
+    """Measure documents. Returns documents, and each statistic's median as median_<statistic>. Raises SplitterError
+    and SignalError."""
     splitter_named(config.words)
+    signal_names(config.signals)
     documents = document_files(config.documents_path)
     shards = document_shards(documents, config.output_path, config)
     counts = map_shards(measure_shard, shards, output_path=config.output_path)
     sampled = [_sample_path(target) for shard in shards for target in shard.outputs]
     rows = heapq.nsmallest(SAMPLE, _rows_of(sampled), key=lambda row: row["hash"])
     names = [name for name in rows[0] if name not in ("id", "hash")] if rows else []
-    quantiles = {name: _quantiles([row[name] for row in rows]) for name in names}
+    measured = {name: [row[name] for row in rows if row[name] is not None] for name in names}
+    quantiles = {name: _quantiles(values) for name, values in measured.items() if values}
     write_json(join(config.output_path, "quantiles.json"), quantiles)
     medians = {f"median_{name}": values[STEPS // 2] for name, values in quantiles.items()}
     return {"documents": counts["documents"], **medians, **documents.counts}
@@ -62,12 +79,14 @@ def text_statistics(config: TextStatisticsConfig) -> dict[str, int | float]:
 def measure_shard(shard: FileShard) -> dict[str, int]:
     """Write the statistics of every document, and those of the sample to a second, hidden file."""
     splitter, families = splitter_named(shard.config.words), measured_families()
+    signals = measure_of(shard.config.signals)
     documents = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
         sample = Sample()
         measured = (
-            {"id": document.id, **measures(TextStatistics(document.text, splitter), families)}
+            {"id": document.id, **measures(statistics, families), **signals(statistics.by(RedPajamaText))}
             for document in read_documents(file.path)
+            for statistics in [TextStatistics(document.text, splitter)]
         )
         documents += write_rows(target, map(sample.add, measured), replace=False)
         write_rows(_sample_path(target), sample.rows())
@@ -102,11 +121,12 @@ class Sample:
         self._seen = 0
 
     def add(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Add a row to the sample if its hash is small enough. Return the row."""
+        """Add a row, without its lists, to the sample if its hash is small enough. Return the row."""
         key = int.from_bytes(hashlib.sha256(row["id"].encode()).digest()[:6])
         self._seen += 1
         keep = heapq.heappush if len(self._heap) < SAMPLE else heapq.heappushpop
-        keep(self._heap, (-key, -self._seen, row))
+        numbers = {name: value for name, value in row.items() if not isinstance(value, list)}
+        keep(self._heap, (-key, -self._seen, numbers))
         return row
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ from stored_outputs_for_browsing import store_output
 from marin_assets.browse.limits import Limits
 from marin_assets.browse.rows.histogram.bins import LINEAR, LOG, SCALES, histogram
 from marin_assets.browse.rows.sample import draw
+from marin_assets.documents.rows import write_rows
 from marin_resources.storage.files import read_json, write_json
 from marin_resources.storage.paths import join
 
@@ -271,6 +272,22 @@ def test_a_threshold_is_marked_and_the_nearest_rows_are_on_both_sides(scored: st
             assert ids[0] in browser.send("GET", unescape(links[0])).text
     assert "It keeps from 0.5: at_least in the config of attributes/web." in answer.text
     assert "It keeps up to 0.8: at_most of quality in the config of selected/web." in answer.text
+
+
+def test_a_threshold_of_another_key_is_marked_at_that_key_alone(scored: str) -> None:
+    record = join(scored, "selected/web-abc123/.executor_info")
+    stored = read_json(record)
+    stored["config"]["attributes"][0] |= {"key": "score", "at_most": 7}
+    write_json(record, stored)
+    rows = [{"id": str(i), "keep": True, "reason": "", "value": 0.7, "score": i} for i in range(12)]
+    write_rows(join(scored, "attributes/web-abc123/part-0.jsonl.zst"), rows, replace=True)
+    with browsing(scored) as browser:
+        of_key = browser.get("histogram", path="attributes/web-abc123", of="/score")
+        of_value = browser.get("histogram", path="attributes/web-abc123", of="/value")
+    sentence = "It keeps up to 7: at_most of quality in the config of selected/web."
+    assert sentence in of_key.text
+    assert of_key.html.count('<line class="mark"') == 1
+    assert "at_most of quality" not in of_value.text
 
 
 def test_the_values_of_a_filter_have_the_threshold_of_their_reason(disk_prefix: str) -> None:

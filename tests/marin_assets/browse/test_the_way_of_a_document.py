@@ -15,6 +15,7 @@ from object_stores import REAL_GCS_PREFIX, gcs_bucket_of
 from stored_outputs_for_browsing import store_output
 
 from marin_assets.browse.stored.row_counts import noted_rows
+from marin_assets.browse.stored.verdicts import decision_in, verdict
 from marin_assets.documents.attributes import Decision, write_decisions
 from marin_assets.documents.frames.id_merge import merge_ids
 from marin_assets.documents.frames.id_table import COUNTS, FENCE, MAGIC, Covered, encode_names
@@ -115,6 +116,15 @@ def test_the_verdicts_of_documents_are_those_of_the_files(prefix: str, count: in
                 assert shown["selected/web"].startswith(f"rejected by {sample[id]}")
                 assert shown["selected/web"].endswith("in the sample of the rejected")
             assert "documents/other" not in shown
+
+
+def test_the_verdict_by_another_key_is_that_of_the_stage() -> None:
+    applied = Applied(name="words", path="/attributes", key="words", at_least=2)
+    document = {"id": "a", "text": "one"}
+    row = {"id": "a", "keep": True, "reason": "", "value": None, "words": 1}
+    rejected = (False, "rejected by words: below_at_least, value 1")
+    assert verdict(document, [(applied, decision_in(row))]) == rejected
+    assert verdict(document, [(applied, decision_in({**row, "words": 2}))]) == (True, "kept")
 
 
 def read_all(prefix: str) -> tuple[dict[str, dict[str, dict]], set[str], dict[str, str]]:

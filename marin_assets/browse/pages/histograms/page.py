@@ -177,11 +177,12 @@ def _rows(shown: FilesOfRows, pairs: list[tuple[int, int]] | None, reading: Read
 
 
 def _thresholds(asked: Asked, shown: FilesOfRows, chosen: RowFilter) -> list[Threshold]:
-    """The thresholds of the value: on the page of all fields those of the output's own config alone."""
-    if shown.owner is None or chosen.by == LENGTH or chosen.of not in ("", VALUE):
+    """The thresholds of the field: on the page of all fields those of the value in the output's own config alone."""
+    keys = keys_of(chosen.of)
+    if shown.owner is None or chosen.by == LENGTH or len(keys) > 1:
         return []
-    if chosen.of:
-        return all_thresholds(asked.places, shown.owner, chosen.reason)
+    if keys:
+        return all_thresholds(asked.places, shown.owner, chosen.reason, keys[0])
     return own_thresholds(shown.owner, chosen.reason)
 
 
@@ -204,7 +205,7 @@ def _field(
     charts: list[Chart] = []
     bars: list[Bar] = []
     if len(entry.numbers) and not chosen.by:
-        of_value = marks if pointer == VALUE else []
+        of_value = marks if pointer == (chosen.of or VALUE) else []
         charts.append(chart_of("values", entry.numbers, entry.is_whole, scale, search_values, of_value))
     if entry.has_categories and not chosen.by:
         bars = bars_of(entry, ALL_BARS if is_one else BARS, search)

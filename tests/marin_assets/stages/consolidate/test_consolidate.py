@@ -30,7 +30,14 @@ from marin_assets.documents import (
     write_rows,
 )
 from marin_assets.documents.attributes import Decision, write_decisions
-from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate, union, without
+from marin_assets.stages.consolidate.consolidate import (
+    Applied,
+    ConsolidateConfig,
+    ConsolidateError,
+    consolidate,
+    union,
+    without,
+)
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value
@@ -143,6 +150,59 @@ def test_under_a_threshold_a_rejection_without_a_value_stays_and_a_keep_without_
     assert small.apply(applied)["rejected_length/empty"] == 1
     with pytest.raises(ShardError, match=r"Attribute 'case' of '0' in '.*part-00000.*' has no value, which at_least"):
         small.apply(Applied(name="case", path=f"{small.folder}/case", at_least=0), out="other")
+
+
+def with_signal(small: Corpus, *values: object) -> str:
+    """Add the key "words" to the rows of six documents, which the stage all rejects; return the attribute's path."""
+    for i in range(2):
+        rows = [
+            (id, Decision(False, "too_short", value=1.0, fields={} if value is ... else {"words": value}))
+            for id, value in zip(map(str, range(i, 6, 2)), values[i::2], strict=True)
+        ]
+        small.write("length", shard_name(i, 2), rows)
+    return f"{small.folder}/length"
+
+
+def test_a_threshold_compares_the_key_that_it_is_given(small: Corpus) -> None:
+    path = with_signal(small, 1, 2.5, 3, None, 5, 6)
+    result = small.apply(Applied(name="words", path=path, key="words", at_least=2, at_most=5))
+    assert [d.id for d in small.kept()] == ["2", "4", "1"]
+    reasons = {"below_at_least": 1, "above_at_most": 1, "no_number": 1}
+    assert {name: result[f"rejected_words/{name}"] for name in reasons} == reasons
+    assert small.json("waterfall")["attributes"][0]["key"] == "words"
+    assert "words 1 ·" in re.sub("<.*?>", "", Path(f"{small.folder}/out/rejected.html").read_text())
+    plain = small.apply(Applied(name="length", path=path, at_least=1), out="plain")
+    assert plain["kept"] == 6
+    assert "key" not in small.json("waterfall", out="plain")["attributes"][0]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (..., "has no key 'words', which at_least and at_most compare. Compute it with that key, or compare another"),
+        ([1, 2], r"has 'words' as \[1, 2\], expected a number"),
+        (True, "has 'words' as True, expected a number"),
+        ("7", "has 'words' as '7', expected a number"),
+    ],
+)
+def test_a_row_without_a_number_at_the_key_is_an_error(small: Corpus, value: object, sentence: str) -> None:
+    path = with_signal(small, 1, 2, value, 4, 5, 6)
+    with pytest.raises(ShardError, match=f"Attribute 'words' of '2' in '.*part-00000.*' {sentence}"):
+        small.apply(Applied(name="words", path=path, key="words", at_least=2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"key": "words"}, "has key='words' without a threshold"),
+        ({"key": "", "at_least": 1}, "has key='', expected a key of its rows"),
+    ],
+)
+def test_an_invalid_key_is_an_error_before_the_run(changes: dict[str, Any], sentence: str) -> None:
+    below = Step(name="length", fn=train_tokenizer, config=TrainTokenizerConfig(documents_path="/d"))
+    applied = Applied(name="words", path=output_path_of(below), **changes)
+    with pytest.raises(ConsolidateError, match=f"Step 'kept': Attribute 'words' {sentence}"):
+        Step(name="kept", fn=consolidate, config=ConsolidateConfig(documents_path="/d", attributes=[applied]))
 
 
 def test_a_document_that_is_empty_after_its_cuts_is_rejected(small: Corpus) -> None:
@@ -280,11 +340,17 @@ def test_all_fields_of_an_attribute_enter_the_version() -> None:
         version(a, dataclasses.replace(b, path=output_path_of(decided, "c"))),
         *(
             version(a, Applied(**{"name": "b", "path": output_path_of(decided, "b"), **changes}))
-            for changes in ({"name": "c"}, {"at_least": 0.5}, {"at_most": 0.5}, {"missing": "keep"})
+            for changes in (
+                {"name": "c"},
+                {"at_least": 0.5},
+                {"at_most": 0.5},
+                {"missing": "keep"},
+                {"key": "words", "at_most": 0.5},
+            )
         ),
     ]
     assert len({version(a, b), *others}) == 1 + len(others)
-    same = Applied(name=versioned("b"), path=output_path_of(decided, "b"), at_least=versioned(None))
+    same = Applied(name=versioned("b"), path=output_path_of(decided, "b"), at_least=versioned(None), key="value")
     assert version(a, b) == version(a, same)
 
 
