@@ -95,13 +95,19 @@ def _is_finite(value: Any) -> bool:
 def _rules_of_reasons() -> dict[str, tuple[str, str]]:
     """Reason -> rule and name of its threshold."""
     from marin_assets.stages.filter import fineweb, gopher_quality, gopher_repetition
+    from marin_assets.stages.filter.dclm import quality, repetition
     from marin_assets.stages.filter.signals import redpajama_filter
 
-    rules = {"c4_min_sentences": (LEAST, "min_sentences")}
+    rules = {
+        "c4_min_sentences": (LEAST, "min_sentences"),
+        "dclm_lines_max_removed_word_ratio": (MOST, "max_removed_word_ratio"),
+    }
     for family, module in (
         ("fineweb", fineweb),
         ("gopher_quality", gopher_quality),
         ("gopher_repetition", gopher_repetition),
+        ("dclm_quality", quality),
+        ("dclm_repetition", repetition),
         ("redpajama", redpajama_filter),
     ):
         for measure in module.MEASURES:

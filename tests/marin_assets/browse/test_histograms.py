@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import importlib
 import json
 import random
 import re
@@ -20,7 +21,9 @@ from stored_outputs_for_browsing import store_output
 from marin_assets.browse.limits import Limits
 from marin_assets.browse.rows.histogram.bins import LINEAR, LOG, SCALES, histogram
 from marin_assets.browse.rows.sample import draw
+from marin_assets.browse.stored.thresholds import _rules_of_reasons
 from marin_assets.documents.rows import write_rows
+from marin_assets.stages.filter.registry import FAMILIES
 from marin_resources.storage.files import read_json, write_json
 from marin_resources.storage.paths import join
 
@@ -288,6 +291,16 @@ def test_a_threshold_of_another_key_is_marked_at_that_key_alone(scored: str) -> 
     assert sentence in of_key.text
     assert of_key.html.count('<line class="mark"') == 1
     assert "at_most of quality" not in of_value.text
+
+
+def test_every_family_that_measures_numbers_has_its_thresholds_by_reason() -> None:
+    rules = _rules_of_reasons()
+    families = {family: vars(importlib.import_module(decide.__module__)) for family, (_, decide) in FAMILIES.items()}
+    reasons = {
+        f"{family}_{measure.name}" for family, names in families.items() for measure in names.get("MEASURES", ())
+    }
+    assert len(reasons) > 80
+    assert reasons <= rules.keys()
 
 
 def test_the_values_of_a_filter_have_the_threshold_of_their_reason(disk_prefix: str) -> None:
