@@ -20,7 +20,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,6 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "sides"))
 
+from filters import run
 from filters_texts import texts
 
 from marin_assets.stages.filter.signals.redpajama import DOCUMENT_SIGNALS, LINE_SIGNALS
@@ -198,15 +198,6 @@ def run_redpajama(source: Path, *arguments: str) -> float:
     command = [uv_path, "run", "--isolated", "--no-project", "--python", sys.executable, *packages, "python"]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MARIN_", "DAGSTER_", "PYTHON", "RAY_"))}
     return float(run([*command, str(SIDES / "signals_redpajama.py"), str(source), *arguments], clean))
-
-
-def run(command: list[str], environment: dict[str, str]) -> str:
-    """The last line that a command prints, on one core."""
-    one_core = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, env={**environment, **one_core}, capture_output=True, text=True, cwd=SIDES)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    return done.stdout.splitlines()[-1]
 
 
 if __name__ == "__main__":

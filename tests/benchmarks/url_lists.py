@@ -25,7 +25,6 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "sides"))
 
 import tldextract
+from filters import run
 from url_texts import made_urls, real_urls
 
 from marin_assets.documents import Document
@@ -190,15 +190,6 @@ def run_theirs(folder: str, *arguments: str) -> Any:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MARIN_", "DAGSTER_", "PYTHON", "RAY_"))}
     clean |= {"HF_ASSETS_CACHE": f"{folder}/extracted", "HF_HOME": f"{folder}/hub"}
     return json.loads(run([*command, str(SIDES / "url_lists_datatrove.py"), *arguments], clean))
-
-
-def run(command: list[str], environment: dict[str, str]) -> str:
-    """The last line that a command prints, on one core."""
-    one_core = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, env={**environment, **one_core}, capture_output=True, text=True, cwd=SIDES)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    return done.stdout.splitlines()[-1]
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def _places(n: int) -> Any:
 
 @cache
 def _powers(bits: int, width: int) -> Any:
-    """Return the factors that pack `width` numbers of so many bits into one."""
+    """Return the factors by which `width` numbers of `bits` bits each add up to one number."""
     import numpy as np
 
     return 1 << bits * np.arange(width - 1, -1, -1)
