@@ -184,11 +184,10 @@ def test_fineweb2_has_a_score_for_each_language_in_each_script() -> None:
 @pytest.mark.long
 def test_99_of_100_manual_pages_in_25_languages_are_identified(tmp_path: Path) -> None:
     pages = man_pages()
-    if not pages:
-        pytest.skip("Debian's packages manpages-* are not installed, and MARIN_DEBIAN_ROOT has none")
+    if len(pages) < 25:
+        pytest.skip(f"Debian's packages manpages-* are not all here: there are pages of {len(pages)} languages")
     documents = [Document(id=f"{code}/{i}", text=text) for code, texts in pages.items() for i, text in enumerate(texts)]
     identify(tmp_path, documents, at_least=0)
     pairs = Counter((id[:3], row["language"][:3]) for id, row in rows(tmp_path).items())
     right = sum(count for (true, seen), count in pairs.items() if true == seen)
-    assert len(pages) == 25
     assert right / len(documents) >= 0.99, confusions(pairs)

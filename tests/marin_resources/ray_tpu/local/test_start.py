@@ -154,6 +154,12 @@ exit 1"""
     assert "ended with exit code 1, and logged: (raylet) store.cc:1: cannot open /dev/shm/plasma. Correct" in printed
 
 
+def handles(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(next(line for line in status.splitlines() if line.startswith("SigCgt:")).split()[1], 16)
+    return bool(caught >> (number - 1) & 1)
+
+
 @pytest.mark.parametrize(
     ("daemon", "number"),
     [
@@ -170,6 +176,8 @@ def test_a_start_that_hangs_is_logged_and_ends_with_its_run(
         assert line.startswith("Ray takes longer than 5 s to start, with a load of ")
         processes = psutil.Process(run.pid).children(recursive=True)
         assert [process for process in processes if process.name() == "sleep"]
+        # the start of Ray begins before the run that it is for, and so can its line
+        wait_until(lambda: handles(run.pid, number), "the run to handle the signal", timeout_s=60)
         began_s = time.monotonic()
         run.send_signal(number)
         printed = run.communicate()[0]

@@ -28,6 +28,7 @@ from marin_resources.hardware.resources import tpu
 from marin_resources.ray_tpu.cluster.api.jobs_api import JobStatus
 from marin_resources.ray_tpu.cluster.local import fake_slices
 from marin_resources.ray_tpu.cluster.local.processes import with_children
+from marin_resources.ray_tpu.cluster.on_head.bad_hosts import bad_hosts_of
 from marin_resources.ray_tpu.cluster.on_head.drain import drain_slices
 from marin_resources.storage.output.attempts import log_path, read_attempt
 from marin_resources.storage.output.status import read_status
@@ -148,6 +149,12 @@ def drained(pod: Pod) -> Callable[[str], None]:
         fake_slices.drain_slice(pod.cluster.local, pod.hosts[name], notice_s=30)
 
     return drain_slice
+
+
+def lift_bad_hosts(step: Step) -> None:
+    hosts = [bad.host for bad in step.job.ask(bad_hosts_of)]
+    left = step.job.ask(lambda api: bad_hosts_of(api, lift=hosts))
+    assert left == []
 
 
 def succeeded(job: Submitted) -> None:
@@ -286,7 +293,7 @@ def test_the_functions_own_error_is_shown_and_not_repeated(
     assert step.job.job.outcome()["error"] == expected
 
 
-def test_a_host_whose_devices_are_busy_is_avoided(start: Callable[..., Step], pod: Pod) -> None:
+def test_a_host_whose_devices_are_busy_is_avoided(start: Callable[..., Step]) -> None:
     where = start("report")
     succeeded(where.job)
     bad = where.record()["tries"][0]["slices"][0]
@@ -300,15 +307,16 @@ def test_a_host_whose_devices_are_busy_is_avoided(start: Callable[..., Step], po
     succeeded(after.job)
     if len(causes) == 2:
         assert [each["cause"] for each in after.record()["tries"]] == [None]
-    pod.kill(bad, 0, 1)  # the cluster remembers its host for half an hour
+    lift_bad_hosts(after)  # the cluster remembers them for half an hour, also when their slice is started again
 
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_function_that_hangs_is_called_elsewhere_and_its_stacks_are_in_the_log(
-    start: Callable[..., Step], pod: Pod, index: int
+    start: Callable[..., Step], index: int
 ) -> None:
     step = start("hang_on", {"host": index}, progress_timeout_s=3)
-    first = [step.hear(f"first-{each}") for each in (0, 1)]
+    for each in (0, 1):
+        step.hear(f"first-{each}")
     step.let_second_try_end()
     succeeded(step.job)
     record = step.record()
@@ -321,7 +329,7 @@ def test_a_function_that_hangs_is_called_elsewhere_and_its_stacks_are_in_the_log
     log = step.log()
     assert log.count("no progress for 3 s; the stacks of all threads:") == 2
     assert log.count("in wait_for") == 2
-    pod.kill(first[0]["slice"], 0, 1)  # as above
+    lift_bad_hosts(step)
 
 
 def test_a_slice_that_was_frozen_and_wakes_up_after_the_publication_publishes_nothing(
