@@ -17,17 +17,13 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import math
-import re
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.documents import DocumentFiles, document_files, document_shards
 from marin_assets.documents.position import check_fraction
 from marin_assets.inference.fasttext_model import (
     ABOUT,
@@ -39,34 +35,31 @@ from marin_assets.inference.fasttext_model import (
     load_classifier,
     sha256_of,
 )
-from marin_assets.stages.quality.sample import Example, SampleConfig, sample_shard, sampled_examples
+from marin_assets.stages.quality.agreement import scores
+from marin_assets.stages.quality.sample import (
+    Example,
+    SampleConfig,
+    TrainingError,
+    by_label,
+    check_labels,
+    check_parameters,
+    sampled_examples,
+    split,
+)
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
-from marin_resources.ray_tpu.shards.file_shards import FileShard
-from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.files import open_atomic, write_json
 from marin_resources.storage.paths import join
-from marin_resources.types.errors import MarinError
 
 KINDS = ("fasttext",)
 
-SAMPLES = ".marin/examples"
 METRICS = "metrics.json"
 M_PERTURB = -6
 """Option of glibc's mallopt: fill allocated memory with the complement of the given byte."""
-LABEL = re.compile(r"[\w-]+")
 MINIMUMS = {"max_examples": 1, "dim": 1, "word_ngrams": 1, "bucket": 1, "min_count": 1, "epochs": 1}
 
 log = logging.getLogger(__name__)
-
-
-Z95 = 1.959964
-"""Standard errors on either side of a 95 % confidence interval (normal distribution)."""
-
-
-class TrainingError(MarinError, ValueError):
-    """No classifier can be trained from these examples or parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,66 +95,34 @@ def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
     predicting the most common label), precision_<label>, recall_<label>, words, bytes. Raises TrainingError.
     """
     _check(config)
-    listed = {label: document_files(path) for label, path in config.examples.items()}
-    counts = map_shards(sample_shard, _sample_shards(config, listed), output_path=config.output_path)
-    folders = {label: _samples(config, label) for label in config.examples}
-    examples = sorted(sampled_examples(folders, config.max_examples, config.validation_fraction))
-    train = [example for example in examples if not example.held_out]
-    held_out = [example for example in examples if example.held_out]
-    _require_every_label(config, {"training": train, "validation": held_out})
+    sampling = SampleConfig(max_examples=config.max_examples, lowercase=config.lowercase, seed=config.seed)
+    counts, examples = sampled_examples(config.examples, config.output_path, sampling, config.validation_fraction)
+    train, held_out = split(examples, config.examples, config.validation_fraction)
     size = _fit(config, train)
     classifier = load_classifier(*_trained(config.output_path))
     result = {
-        "documents": counts["examples_read"],
-        **_by_label("examples", examples, config.examples),
-        **_by_label("train_examples", train, config.examples),
-        **_by_label("validation_examples", held_out, config.examples),
+        **counts,
+        **by_label("examples", examples, config.examples),
+        **by_label("train_examples", train, config.examples),
+        **by_label("validation_examples", held_out, config.examples),
         **scores([(example.label, _best(classifier, example.line)) for example in held_out]),
         "words": len(classifier.model.get_words()),
         "bytes": size,
     }
     write_json(join(config.output_path, METRICS), result)
     log.info("accuracy %.4f on %d held-out examples", result["accuracy"], len(held_out))
-    ignored = sum(len(documents.ignored) for documents in listed.values())
-    return {**result, "ignored_files": ignored} if ignored else result
+    return result
 
 
 def _check(config: TrainFastTextConfig) -> None:
     check_fraction(config.validation_fraction)
-    if len(config.examples) < 2 or not all(LABEL.fullmatch(label) for label in config.examples):
+    if len(config.examples) < 2:
         raise TrainingError(
             f"The labels are {list(config.examples)!r}, expected two or more names of letters and digits. "
             'Pass examples={"positive": …, "negative": …}.'
         )
-    for name, minimum in MINIMUMS.items():
-        if getattr(config, name) < minimum:
-            raise TrainingError(f"{name} is {getattr(config, name)!r}, expected at least {minimum}. Raise it.")
-    for name in ("learning_rate", "validation_fraction"):
-        if not getattr(config, name) > 0:
-            raise TrainingError(f"{name} is {getattr(config, name)!r}, expected a number above 0. Raise it.")
-
-
-def _sample_shards(config: TrainFastTextConfig, listed: Mapping[str, DocumentFiles]) -> list[FileShard]:
-    sampling = SampleConfig(max_examples=config.max_examples, lowercase=config.lowercase, seed=config.seed)
-    return [
-        shard
-        for label, documents in listed.items()
-        for shard in document_shards(documents, _samples(config, label), sampling)
-    ]
-
-
-def _samples(config: TrainFastTextConfig, label: str) -> str:
-    return join(config.output_path, SAMPLES, label)
-
-
-def _require_every_label(config: TrainFastTextConfig, sides: Mapping[str, Sequence[Example]]) -> None:
-    for side, examples in sides.items():
-        for label, path in config.examples.items():
-            if not any(example.label == label for example in examples):
-                raise TrainingError(
-                    f"The label {label!r} ({path!r}) has no example on the {side} side at validation_fraction="
-                    f"{config.validation_fraction!r}, expected at least one. Pass more examples, or another fraction."
-                )
+    check_labels(config.examples)
+    check_parameters(config, MINIMUMS, ("learning_rate", "validation_fraction"))
 
 
 def _fit(config: TrainFastTextConfig, examples: Sequence[Example]) -> int:
@@ -232,39 +193,5 @@ def _trained(output_path: str) -> tuple[str, str]:
     return file.removesuffix(f"/{MODEL}"), sha256
 
 
-def _by_label(name: str, examples: Sequence[Example], labels: Mapping[str, str]) -> dict[str, int]:
-    by_label = Counter(example.label for example in examples)
-    return {name: len(examples), **{f"{name}_{label}": by_label[label] for label in labels}}
-
-
 def _best(classifier: Classifier, line: str) -> str:
     return max(classifier.labels, key=lambda label: classifier.score(line, label))
-
-
-def scores(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Return accuracy with its bounds, majority_share, precision and recall of (true label, predicted label) pairs.
-
-    `pairs` has at least one element.
-    """
-    true, predicted = Counter(t for t, _ in pairs), Counter(p for _, p in pairs)
-    hits = Counter(t for t, p in pairs if t == p)
-    right, total = sum(hits.values()), len(pairs)
-    lower, upper = wilson(right, total)
-    result = {
-        "accuracy": right / total,
-        "accuracy_lower95": lower,
-        "accuracy_upper95": upper,
-        "majority_share": max(true.values()) / total,
-    }
-    for label in sorted(true):
-        result[f"precision_{label}"] = hits[label] / predicted[label] if predicted[label] else 0.0
-        result[f"recall_{label}"] = hits[label] / true[label]
-    return result
-
-
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of a share (Wilson 1927), which is valid near 0 and 1 too."""
-    share, z2 = successes / trials, Z95**2
-    middle = share + z2 / (2 * trials)
-    width = Z95 * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
-    return max((middle - width) / (1 + z2 / trials), 0.0), min((middle + width) / (1 + z2 / trials), 1.0)

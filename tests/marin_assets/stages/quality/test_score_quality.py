@@ -14,7 +14,8 @@ from shard_files import data_of, write_shards
 from marin_assets.documents import Document, list_shards
 from marin_assets.documents.attributes import read_attributes
 from marin_assets.inference.fasttext_model import ClassifierError
-from marin_assets.stages.quality.score_quality import ScoreQualityConfig, ThresholdError, score_quality
+from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
+from marin_assets.stages.quality.threshold import ThresholdError
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.step.values import unwrap_versioned_value
 

@@ -12,14 +12,9 @@ from shard_files import data_of, write_shards
 
 from marin_assets.documents import Document
 from marin_assets.inference.fasttext_model import ClassifierError, find_model, load_classifier, one_line
-from marin_assets.stages.quality.sample import Smallest
-from marin_assets.stages.quality.train_fasttext import (
-    TrainFastTextConfig,
-    TrainingError,
-    scores,
-    train_fasttext,
-    wilson,
-)
+from marin_assets.stages.quality.agreement import scores, wilson
+from marin_assets.stages.quality.sample import SampleConfig, Smallest, TrainingError, sampled_examples
+from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import read_json
 
@@ -63,12 +58,11 @@ def test_the_same_examples_are_the_same_bytes(
 
 
 def test_no_page_and_no_text_is_on_both_sides(tmp_path: Path, prose: list[Document], names: list[Document]) -> None:
-    from marin_assets.stages.quality import train_fasttext as module
-
     copies = [dataclasses.replace(d, id=f"{d.id}-copy", metadata={"page": f"other-{i}"}) for i, d in enumerate(prose)]
     train(tmp_path, [*prose, *copies], names)
-    folders = {label: f"{tmp_path}/model/.marin/examples/{label}" for label in ("positive", "negative")}
-    examples = list(module.sampled_examples(folders, 10**6, 0.2))
+    folders = {label: f"{tmp_path}/{label}" for label in ("positive", "negative")}
+    config = SampleConfig(max_examples=10**6, seed=0, lowercase=True)
+    _, examples = sampled_examples(folders, f"{tmp_path}/sampled", config, 0.2)
     lines = [example.line for example in examples]
     assert len(lines) == len(set(lines)) < len(prose) + len(copies)
     assert not any(example.id.endswith("-copy") for example in examples)

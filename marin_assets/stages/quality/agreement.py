@@ -1,0 +1,60 @@
+"""Agreement of a classifier with the labels, or the numbers, of examples that it was not trained on."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+Z95 = 1.959964
+"""Standard errors on either side of a 95 % confidence interval (normal distribution)."""
+
+
+def scores(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """Return accuracy with its bounds, majority_share, precision and recall of (true label, predicted label) pairs.
+
+    `pairs` has at least one element.
+    """
+    true, predicted = Counter(t for t, _ in pairs), Counter(p for _, p in pairs)
+    hits = Counter(t for t, p in pairs if t == p)
+    right, total = sum(hits.values()), len(pairs)
+    lower, upper = wilson(right, total)
+    result = {
+        "accuracy": right / total,
+        "accuracy_lower95": lower,
+        "accuracy_upper95": upper,
+        "majority_share": max(true.values()) / total,
+    }
+    for label in sorted(true):
+        result[f"precision_{label}"] = hits[label] / predicted[label] if predicted[label] else 0.0
+        result[f"recall_{label}"] = hits[label] / true[label]
+    return result
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a share (Wilson 1927), which is valid near 0 and 1 too."""
+    share, z2 = successes / trials, Z95**2
+    middle = share + z2 / (2 * trials)
+    width = Z95 * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
+    return max((middle - width) / (1 + z2 / trials), 0.0), min((middle + width) / (1 + z2 / trials), 1.0)
+
+
+def agreement(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Return mean_error, mean_squared_error, deviation and correlation of (true number, predicted number) pairs.
+
+    mean_error is the mean of the absolute differences; deviation the standard deviation of the true numbers, which is
+    the root of the squared error of their mean; correlation is Pearson's, 0 if either side is constant. `pairs` has at
+    least one element.
+    """
+    true, predicted = (list(side) for side in zip(*pairs, strict=True))
+    count = len(pairs)
+    middle, guessed = math.fsum(true) / count, math.fsum(predicted) / count
+    spread = math.sqrt(math.fsum((t - middle) ** 2 for t in true) / count)
+    guessed_spread = math.sqrt(math.fsum((p - guessed) ** 2 for p in predicted) / count)
+    shared = math.fsum((t - middle) * (p - guessed) for t, p in pairs) / count
+    return {
+        "mean_error": math.fsum(abs(t - p) for t, p in pairs) / count,
+        "mean_squared_error": math.fsum((t - p) ** 2 for t, p in pairs) / count,
+        "deviation": spread,
+        "correlation": shared / (spread * guessed_spread) if spread and guessed_spread else 0.0,
+    }
