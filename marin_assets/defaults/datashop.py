@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from marin_assets.defaults.environment import curated
+from marin_assets.defaults.environment import curated, extras_on
 from marin_assets.defaults.generation import default_generation
 from marin_assets.inference.engine import Engine
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.generate.label_by_answers import NEGATIVE, POSITIVE, LabelByAnswersConfig, label_by_answers
+from marin_assets.stages.quality.score_by_encoder import ScoreByEncoderConfig, score_by_encoder
 from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
+from marin_assets.stages.quality.train_encoder import TrainEncoderConfig, train_encoder
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import expect
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, output_path_of, versioned
-from marin_resources.hardware.resources import Resources
+from marin_assets.step.values import ConfigError, InputName, output_path_of, versioned
+from marin_resources.hardware.resources import Resources, cpu
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ def default_datashop(
     agreement_at_least: float | None = None,
     epochs: int = 5,
     learning_rate: float = 0.1,
+    encoder: Step | InputName | None = None,
     chat: bool = False,
     engine: Engine | None = None,
     resources: Resources | None = None,
@@ -68,9 +72,15 @@ def default_datashop(
     `prompt` is a template with {text} that requests a score between those of `scores`, which `pattern` finds in the
     answer. Documents with a score of at least `positive_from` are positive. Of the corpus, the documents with a
     probability of `at_least` are kept, or a share of `keep_fraction`: pass one of them. `agreement_at_least` is a check
-    on the lower bound of the classifier's agreement with the model. `epochs` and `learning_rate` are the classifier's:
-    a small sample wants more of both.
+    on the lower bound of the classifier's agreement with the model. `epochs` and `learning_rate` are those of fastText:
+    a small sample wants more of both. With `encoder`, the folder of a model of the BERT family, the classifier is a
+    linear head on it, which has no use for the two; `resources` are also those of its training. Raises ConfigError.
     """
+    if encoder is not None and (epochs, learning_rate) != (5, 0.1):
+        raise ConfigError(
+            f"default_datashop got epochs={epochs!r} and learning_rate={learning_rate!r} with an encoder, expected "
+            "neither: they are those of fastText. Leave them out."
+        )
     sampled = Step(
         name=f"samples/{name}",
         fn=sample_documents,
@@ -93,29 +103,51 @@ def default_datashop(
         ),
         resumable=True,
     )
+    examples: dict[str, Any] = {label: output_path_of(labels, label) for label in (POSITIVE, NEGATIVE)}
+    fraction = versioned(validation_fraction)
     expectations = [expect("accuracy_lower95", at_least=agreement_at_least)] if agreement_at_least is not None else []
-    classifier = curated(
-        f"classifiers/{name}",
-        train_fasttext,
-        TrainFastTextConfig(
-            examples={label: output_path_of(labels, label) for label in (POSITIVE, NEGATIVE)},
-            validation_fraction=versioned(validation_fraction),
-            epochs=versioned(epochs),
-            learning_rate=versioned(learning_rate),
-        ),
-        expectations=expectations,
-    )
-    scored = curated(
-        f"attributes/{name}/datashop",
-        score_quality,
-        ScoreQualityConfig(
-            documents_path=output_path_of(corpus),
-            model_path=output_path_of(classifier),
-            label=versioned(POSITIVE),
-            at_least=versioned(at_least),
-            keep_fraction=versioned(keep_fraction),
-        ),
-    )
+    if encoder is None:
+        classifier = curated(
+            f"classifiers/{name}",
+            train_fasttext,
+            TrainFastTextConfig(
+                examples=examples,
+                validation_fraction=fraction,
+                epochs=versioned(epochs),
+                learning_rate=versioned(learning_rate),
+            ),
+            expectations=expectations,
+        )
+    else:
+        classifier = Step(
+            name=f"classifiers/{name}",
+            fn=train_encoder,
+            config=TrainEncoderConfig(
+                encoder_path=output_path_of(encoder), examples=examples, validation_fraction=fraction
+            ),
+            resources=resources or cpu(),
+            extras=extras_on(resources, "curate", "train"),
+            resumable=True,
+            expectations=expectations,
+        )
+    scoring: dict[str, Any] = {
+        "documents_path": output_path_of(corpus),
+        "model_path": output_path_of(classifier),
+        "label": versioned(POSITIVE),
+        "at_least": versioned(at_least),
+        "keep_fraction": versioned(keep_fraction),
+    }
+    scored_name = f"attributes/{name}/datashop"
+    if encoder is None:
+        scored = curated(scored_name, score_quality, ScoreQualityConfig(**scoring))
+    else:
+        scored = Step(
+            name=scored_name,
+            fn=score_by_encoder,
+            config=ScoreByEncoderConfig(**scoring),
+            extras=("curate", "train"),
+            resumable=True,
+        )
     kept = curated(
         f"datashop/{name}",
         consolidate,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import Any
 
 import dagster as dg
 import pytest
 from random_llama import write_random_llama
 from running import reused, run_steps
+from tiny_encoders import write_encoder
 
 from marin_assets import output_path_of
 from marin_assets.defaults import Datashop, default_datashop, default_download
@@ -17,6 +19,7 @@ from marin_assets.documents import Document, list_shards, read_documents, shard_
 from marin_assets.inference.engine import VLLM
 from marin_assets.plan.requirements import missing_requirements_of
 from marin_assets.step.graph import build_graph
+from marin_assets.step.values import ConfigError
 from marin_resources.ray_tpu.requirements import describe_missing
 from marin_resources.storage.files import read_json
 
@@ -57,7 +60,7 @@ def vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_ray_up: None) -> No
     monkeypatch.setenv("MARIN_VLLM_PYTHON", str(python))
 
 
-def datashop(corpus_path: str, model_path: str, prompt: str = RUBRIC) -> Datashop:
+def datashop(corpus_path: str, model_path: str, prompt: str = RUBRIC, **changes: Any) -> Datashop:
     return default_datashop(
         "help",
         default_download("help", corpus_path),
@@ -66,9 +69,7 @@ def datashop(corpus_path: str, model_path: str, prompt: str = RUBRIC) -> Datasho
         sample=SAMPLE,
         at_least=0.5,
         engine=VLLM,
-        agreement_at_least=0.6,
-        epochs=50,
-        learning_rate=0.5,
+        **{"agreement_at_least": 0.6, "epochs": 50, "learning_rate": 0.5, **changes},
     )
 
 
@@ -96,6 +97,22 @@ def test_the_corpus_is_kept_by_what_the_model_says_about_a_sample(
     assert share_left > 2 * share
 
     assert all(reused(run_steps(shop.steps, instance)).values())
+
+
+@pytest.mark.long
+def test_the_classifier_can_be_a_head_on_an_encoder(
+    corpus_path: str, model_path: str, vllm: None, instance: dg.DagsterInstance, prefix: Path, tmp_path: Path
+) -> None:
+    texts = [document.text for document in _documents(Path(corpus_path))][:100]
+    encoder = write_encoder(tmp_path / "encoder", texts, max_position_embeddings=256)
+    settings = {"encoder": default_download("encoder", encoder), "epochs": 5, "learning_rate": 0.1}
+    shop = datashop(corpus_path, model_path, **settings, agreement_at_least=None)
+    assert run_steps(shop.steps, instance).success
+    (kept,) = prefix.glob(f"{shop.kept.name}-??????")
+    assert 0 < len(_documents(kept)) < len(_documents(Path(corpus_path)))
+    assert all(reused(run_steps(shop.steps, instance)).values())
+    with pytest.raises(ConfigError, match=r"got epochs=50 and learning_rate=0.1 with an encoder, expected neither"):
+        datashop(corpus_path, model_path, **{**settings, "epochs": 50})
 
 
 @pytest.mark.long

@@ -1,0 +1,112 @@
+"""An encoder with its tokenizer, from a local folder of Hugging Face: texts become tokens, and tokens vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marin_assets.documents.caches.tokens import read_tokenizer
+from marin_assets.inference.encoder.architecture import (
+    Architecture,
+    Arrays,
+    EncoderError,
+    architecture_of,
+    gather,
+    hidden_states,
+)
+from marin_assets.inference.encoder.batches import batches_of
+from marin_assets.inference.jax_model import batch_sharding
+from marin_resources.step_api.hosts import missing_accelerator
+
+if TYPE_CHECKING:
+    import numpy as np
+
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+LONGEST_TOKEN = 32
+"""Only the first `max_tokens` times so many characters of a text are read, so that a text of any length is cheap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    architecture: Architecture
+    arrays: Arrays
+    tokenizer: Any
+    max_tokens: int
+    """Tokens of a text that are read, with those that mark its begin and its end."""
+
+    @property
+    def most_characters(self) -> int:
+        """Characters of a text that are read."""
+        return self.max_tokens * LONGEST_TOKEN
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of texts. A special token that is written in a text is text."""
+        # half of a surrogate pair is no text for the library
+        cut = [text[: self.most_characters].encode("utf-8", "replace").decode() for text in texts]
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(cut)]
+
+    def outputs(self, compute: Any, texts: Sequence[str], size: int) -> np.ndarray:
+        """Return the rows of `compute(tokens, mask)` over batches of texts: (texts, size) in float32."""
+        import numpy as np
+
+        outputs = np.empty((len(texts), size), np.float32)
+        for batch in batches_of(self.tokens(texts), self.max_tokens):
+            rows = compute(self.on_devices(batch.tokens), self.on_devices(batch.mask))
+            outputs[batch.places] = np.asarray(rows)[: len(batch.places)]
+        return outputs
+
+    def on_devices(self, rows: np.ndarray) -> Any:
+        """Spread the rows of a batch over this host's devices, as far as their number divides them."""
+        import jax
+
+        devices = jax.local_devices()
+        count = next(count for count in range(len(devices), 0, -1) if len(rows) % count == 0)
+        return jax.device_put(rows, batch_sharding(devices[:count])) if count > 1 else rows
+
+
+def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str, Any], dict[str, Any]]:
+    """Load the encoder of a local folder. Return it with its config.json and all tensors of its file.
+
+    `max_tokens` is the most that the encoder reads, at most 512, if None. Raises EncoderError, TokenizerFileError.
+    """
+    import jax
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    if (missing := missing_accelerator(jax.default_backend(), jax.devices()[0].device_kind)) is not None:
+        raise EncoderError(missing)
+    for name in (CONFIG, WEIGHTS, TOKENIZER):
+        if not (Path(folder) / name).exists():
+            raise EncoderError(
+                f"{folder!r} has no {name!r}, expected the folder of an encoder: {CONFIG}, {WEIGHTS} and {TOKENIZER}. "
+                "Pass one."
+            )
+    try:
+        config = json.loads((Path(folder) / CONFIG).read_text())
+        architecture = architecture_of(config, folder)
+        tensors = load_file(f"{folder}/{WEIGHTS}")
+    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
+        raise EncoderError(f"The encoder in {folder!r} cannot be read ({error}). Download or save it again.") from error
+    most = max_tokens if max_tokens is not None else min(architecture.most_tokens, 512)
+    if not 3 <= most <= architecture.most_tokens:
+        raise EncoderError(
+            f"max_tokens is {most}, expected 3 to {architecture.most_tokens}, which the encoder in {folder!r} can read."
+        )
+    arrays = gather(tensors, architecture, folder)
+    tokenizer = read_tokenizer(folder)
+    tokenizer.enable_truncation(most)
+    if (size := tokenizer.get_vocab_size()) > (rows := arrays["word"].shape[0]):
+        raise EncoderError(
+            f"The tokenizer in {folder!r} has {size} tokens, and the encoder {rows}. They do not belong."
+        )
+    return Encoder(architecture, jax.device_put(arrays), tokenizer, most), config, tensors
+
+
+def mean_of(arrays: Arrays, tokens: Any, mask: Any, architecture: Architecture) -> Any:
+    """Return the mean of the hidden states of each row's tokens: (batch, width)."""
+    hidden = hidden_states(arrays, tokens, mask, architecture)
+    weights = mask[..., None].astype(hidden.dtype)
+    return (hidden * weights).sum(axis=1) / weights.sum(axis=1).clip(1)
