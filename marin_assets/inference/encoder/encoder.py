@@ -74,7 +74,6 @@ def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str
     """
     import jax
     from safetensors import SafetensorError
-    from safetensors.numpy import load_file
 
     if (missing := missing_accelerator(jax.default_backend(), jax.devices()[0].device_kind)) is not None:
         raise EncoderError(missing)
@@ -87,7 +86,7 @@ def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str
     try:
         config = json.loads((Path(folder) / CONFIG).read_text())
         architecture = architecture_of(config, folder)
-        tensors = load_file(f"{folder}/{WEIGHTS}")
+        tensors = _tensors(f"{folder}/{WEIGHTS}")
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
         raise EncoderError(f"The encoder in {folder!r} cannot be read ({error}). Download or save it again.") from error
     most = max_tokens if max_tokens is not None else min(architecture.most_tokens, 512)
@@ -103,6 +102,20 @@ def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str
             f"The tokenizer in {folder!r} has {size} tokens, and the encoder {rows}. They do not belong."
         )
     return Encoder(architecture, jax.device_put(arrays), tokenizer, most), config, tensors
+
+
+def _tensors(file: str) -> dict[str, Any]:
+    """Read the numbers of a safetensors file, also in bfloat16, which the library's own reader for numpy refuses."""
+    import ml_dtypes  # of jax
+    import numpy as np
+    from safetensors import deserialize
+
+    kinds = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
+    return {
+        name: np.frombuffer(tensor["data"], kinds[tensor["dtype"]]).reshape(tensor["shape"])
+        for name, tensor in deserialize(Path(file).read_bytes())
+        if tensor["dtype"] in kinds
+    }
 
 
 def mean_of(arrays: Arrays, tokens: Any, mask: Any, architecture: Architecture) -> Any:
