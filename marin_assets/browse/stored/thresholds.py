@@ -17,7 +17,9 @@ from marin_assets.browse.stored.state import OutputState
 from marin_assets.browse.stored.verdicts import attribute_paths, is_consolidation
 from marin_assets.stages.consolidate.attribute_spec import VALUE, ConsolidateError
 
-QUALITY = "marin_assets.stages.quality.score_quality:score_quality"
+QUALITY = frozenset(
+    f"marin_assets.stages.quality.{name}:{name}" for name in ("score_quality", "score_by_encoder", "score_by_function")
+)
 FILTER = "marin_assets.stages.filter.filter_documents:filter_documents"
 CONTAMINATION = "marin_assets.stages.decontaminate.find_contamination:find_contamination"
 LEAST, MOST, FROM = "keeps from", "keeps up to", "rejects from"
@@ -44,7 +46,7 @@ def own_thresholds(state: OutputState, reason: str) -> list[Threshold]:
     if not isinstance(config, Mapping):
         return []
     stated: list[tuple[Any, str, str]] = []
-    if state.record.fn_name == QUALITY:
+    if state.record.fn_name in QUALITY:
         stated = [(config.get("at_least"), LEAST, "at_least")]
         if config.get("at_least") is None and isinstance(result, Mapping):
             stated = [(result.get("threshold"), LEAST, "threshold, found for its keep_fraction")]

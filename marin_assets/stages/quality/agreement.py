@@ -40,11 +40,12 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def agreement(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Return mean_error, mean_squared_error, deviation and correlation of (true number, predicted number) pairs.
+    """Return mean_error, mean_squared_error, deviation and correlation of (true number, predicted number) pairs, with
+    the 95 % interval of the correlation (Fisher 1915): correlation_lower95, correlation_upper95.
 
     mean_error is the mean of the absolute differences; deviation the standard deviation of the true numbers, which is
     the root of the squared error of their mean; correlation is Pearson's, 0 if either side is constant. `pairs` has at
-    least one element.
+    least one element; of fewer than four the interval is from -1 to 1.
     """
     true, predicted = (list(side) for side in zip(*pairs, strict=True))
     count = len(pairs)
@@ -52,9 +53,21 @@ def agreement(pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
     spread = math.sqrt(math.fsum((t - middle) ** 2 for t in true) / count)
     guessed_spread = math.sqrt(math.fsum((p - guessed) ** 2 for p in predicted) / count)
     shared = math.fsum((t - middle) * (p - guessed) for t, p in pairs) / count
+    correlation = shared / (spread * guessed_spread) if spread and guessed_spread else 0.0
+    lower, upper = _correlation_bounds(correlation, count)
     return {
         "mean_error": math.fsum(abs(t - p) for t, p in pairs) / count,
         "mean_squared_error": math.fsum((t - p) ** 2 for t, p in pairs) / count,
         "deviation": spread,
-        "correlation": shared / (spread * guessed_spread) if spread and guessed_spread else 0.0,
+        "correlation": correlation,
+        "correlation_lower95": lower,
+        "correlation_upper95": upper,
     }
+
+
+def _correlation_bounds(correlation: float, count: int) -> tuple[float, float]:
+    if count < 4:
+        return -1.0, 1.0
+    middle = math.atanh(max(min(correlation, 1 - 1e-12), -1 + 1e-12))
+    width = Z95 / math.sqrt(count - 3)
+    return math.tanh(middle - width), math.tanh(middle + width)

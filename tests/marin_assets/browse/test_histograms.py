@@ -235,13 +235,13 @@ def test_what_is_in_no_bar_is_counted_by_its_kind(disk_prefix: str) -> None:
     assert sum(count for _, link, count in bins_of(answer.html) if "by=length" not in link) == 3
 
 
-@pytest.fixture
-def scored(disk_prefix: str) -> str:
+@pytest.fixture(params=["score_quality", "score_by_encoder", "score_by_function"])
+def scored(disk_prefix: str, request: pytest.FixtureRequest) -> str:
     """Scores with a threshold of their own config, and a consolidation that applies another."""
     files = {f"part-{i}.{suffix}": rows_of(i) for i, suffix in enumerate(SUFFIXES)}
     store_output(disk_prefix, "attributes/web", files, config={"at_least": 0.5, "keep_fraction": None})
     record = join(disk_prefix, "attributes/web-abc123/.executor_info")
-    name = "marin_assets.stages.quality.score_quality:score_quality"
+    name = f"marin_assets.stages.quality.{request.param}:{request.param}"
     write_json(record, {**read_json(record), "fn_name": name})
     path = join(disk_prefix, "attributes/web-abc123")
     applied = {"name": "quality", "path": path, "missing": "error", "at_least": None, "at_most": 0.8}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from debian_sections import debian_sections
+from drawn_kills import require_same_bytes_after_kills, stage_runs
 from shard_files import data_of, write_shards
 from tiny_encoders import write_encoder
 
@@ -171,6 +172,27 @@ def test_all_weights_are_trained_and_a_training_that_was_killed_continues(
         assert ended.returncode == -9, ended.stderr
     assert train_encoder(config)["accuracy"] == result["accuracy"]
     assert data_of(tmp_path / "a/model") == data_of(tmp_path / "b")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_ten_kills_change_nothing(
+    tmp_path: Path, encoder: str, model: str, prose: list[Document], names: list[Document]
+) -> None:
+    examples = {
+        "prose": write_shards(tmp_path / "prose", prose[:60], 2),
+        "names": write_shards(tmp_path / "n", names, 2),
+    }
+    quality = "marin_assets.stages.quality"
+    training = {"encoder_path": encoder, "examples": examples, "validation_fraction": 0.2, "max_tokens": 48}
+    scoring = {"documents_path": examples["prose"], "model_path": model, "label": "positive", "keep_fraction": 0.3}
+    with stage_runs() as runs:
+        require_same_bytes_after_kills(
+            runs, f"{quality}.train_encoder:train_encoder", "TrainEncoderConfig", training, tmp_path / "trained"
+        )
+        require_same_bytes_after_kills(
+            runs, f"{quality}.score_by_encoder:score_by_encoder", "ScoreByEncoderConfig", scoring, tmp_path / "scored"
+        )
 
 
 @pytest.mark.long

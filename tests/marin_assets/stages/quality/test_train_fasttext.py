@@ -12,7 +12,6 @@ from shard_files import data_of, write_shards
 
 from marin_assets.documents import Document
 from marin_assets.inference.fasttext_model import ClassifierError, find_model, load_classifier, one_line
-from marin_assets.stages.quality.agreement import scores, wilson
 from marin_assets.stages.quality.sample import SampleConfig, Smallest, TrainingError, sampled_examples
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.step.values import unwrap_versioned_value
@@ -101,16 +100,6 @@ def test_a_label_or_an_end_mark_in_a_text_is_text(tmp_path: Path, prose: list[Do
     assert result["recall_negative"] > 0.8
     sha256 = find_model(f"{tmp_path}/model")[1]
     assert load_classifier(f"{tmp_path}/model", sha256).labels == ("negative", "positive")
-
-
-def test_scores_match_the_textbook() -> None:
-    result = scores([("a", "a")] * 6 + [("a", "b")] * 2 + [("b", "b")] * 2)
-    assert result["accuracy"] == 0.8
-    assert result["majority_share"] == 0.8
-    assert (result["precision_b"], result["recall_b"]) == (0.5, 1.0)
-    assert (result["precision_a"], result["recall_a"]) == (1.0, 0.75)
-    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)  # as statsmodels has it
-    assert wilson(10, 10)[1] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
