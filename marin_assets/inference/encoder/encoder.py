@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+LOG_EVERY_S = 10.0
 LONGEST_TOKEN = 32
 """Only the first `max_tokens` times so many characters of a text are read, so that a text of any length is cheap."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +53,27 @@ class Encoder:
         cut = [text[: self.most_characters].encode("utf-8", "replace").decode() for text in texts]
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(cut)]
 
-    def outputs(self, compute: Any, texts: Sequence[str], size: int) -> np.ndarray:
-        """Return the rows of `compute(tokens, mask)` over batches of texts: (texts, size) in float32."""
+    def outputs(
+        self, compute: Any, texts: Sequence[str], size: int, *, done: int = 0, of: int | None = None
+    ) -> np.ndarray:
+        """Return the rows of `compute(tokens, mask)` over batches of texts: (texts, size) in float32.
+
+        A line is logged every few seconds: `done` texts were computed before, `of` all that there will be.
+        """
         import numpy as np
 
         outputs = np.empty((len(texts), size), np.float32)
+        began_s = logged_s = time.monotonic()
+        computed, total = 0, len(texts) if of is None else of
         for batch in batches_of(self.tokens(texts), self.max_tokens):
             rows = compute(self.on_devices(batch.tokens), self.on_devices(batch.mask))
             outputs[batch.places] = np.asarray(rows)[: len(batch.places)]
+            computed += len(batch.places)
+            if (now_s := time.monotonic()) - logged_s >= LOG_EVERY_S:
+                rate = computed / (now_s - began_s)
+                log.info("%d of %d texts, %.0f/s, %.0f s left",
+                         done + computed, total, rate, (total - done - computed) / rate)  # fmt: skip
+                logged_s = now_s
         return outputs
 
     def on_devices(self, rows: np.ndarray) -> Any:

@@ -18,10 +18,10 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents.position import check_fraction
@@ -63,7 +63,6 @@ VECTORS, TRAINING = ".marin/vectors", ".marin/training"
 METRICS = "metrics.json"
 CHUNK = 1024
 """Examples whose vectors are stored together."""
-LOG_EVERY_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -216,28 +215,20 @@ def _vectors(path: str, encoder: Encoder, texts: Sequence[str], digest: str) -> 
     import numpy as np
 
     architecture = encoder.architecture
-    compiled = jax.jit(lambda arrays, tokens, mask: mean_of(arrays, tokens, mask, architecture))
-    starts = range(0, len(texts), CHUNK)
-    began_s, logged_s, computed, chunks = time.monotonic(), time.monotonic(), 0, []
-    for start in starts:
+    compute = partial(jax.jit(partial(mean_of, architecture=architecture)), encoder.arrays)
+    chunks = []
+    for start in range(0, len(texts), CHUNK):
         file = join(path, f"{digest}-{start // CHUNK:06d}.npy")
         if exists(file):
             chunks.append(np.load(io.BytesIO(read_bytes(file))))
             continue
         chunk = texts[start : start + CHUNK]
-        vectors = encoder.outputs(
-            lambda tokens, mask: compiled(encoder.arrays, tokens, mask), chunk, architecture.width
-        )
+        vectors = encoder.outputs(compute, chunk, architecture.width, done=start, of=len(texts))
         content = io.BytesIO()
         np.save(content, vectors)
         with open_atomic(file) as out:
             out.write(content.getbuffer())
         chunks.append(vectors)
-        computed += len(chunk)
-        if (now_s := time.monotonic()) - logged_s >= LOG_EVERY_S:
-            rate, remaining = computed / (now_s - began_s), len(texts) - start - len(chunk)
-            log.info("%d of %d vectors, %.0f/s, %.0f s left", start + len(chunk), len(texts), rate, remaining / rate)
-            logged_s = now_s
     return np.concatenate(chunks)
 
 

@@ -78,7 +78,7 @@ def test_prose_is_distinguished_from_names(
     tmp_path: Path, encoder: str, prose: list[Document], names: list[Document]
 ) -> None:
     result = train(tmp_path, encoder, prose, names)
-    assert result["accuracy_lower95"] > max(0.9, result["majority_share"])
+    assert result["accuracy_lower95"] > result["majority_share"]  # of an encoder with random weights
     assert result["examples"] == result["train_examples"] + result["validation_examples"]
     assert result["examples"] == result["examples_positive"] + result["examples_negative"]
     assert result["documents"] == len(prose) + len(names) >= result["examples"]
