@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,8 +89,11 @@ class Encoder:
 def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str, Any], dict[str, Any]]:
     """Load the encoder of a local folder. Return it with its config.json and all tensors of its file.
 
-    `max_tokens` is the most that the encoder reads, at most 512, if None. Raises EncoderError, TokenizerFileError.
+    `max_tokens` is the most that the encoder reads, at most 512, if None. On a CPU, XLA has as many threads as
+    OMP_NUM_THREADS states, which Ray sets to the CPUs of a task. Raises EncoderError, TokenizerFileError.
     """
+    if "OMP_NUM_THREADS" in os.environ:
+        os.environ.setdefault("NPROC", os.environ["OMP_NUM_THREADS"])
     import jax
     from safetensors import SafetensorError
 

