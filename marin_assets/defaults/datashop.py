@@ -10,9 +10,7 @@ from marin_assets.defaults.generation import default_generation
 from marin_assets.inference.engine import Engine
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.generate.label_by_answers import NEGATIVE, POSITIVE, LabelByAnswersConfig, label_by_answers
-from marin_assets.stages.quality.score_by_encoder import ScoreByEncoderConfig, score_by_encoder
 from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
-from marin_assets.stages.quality.train_encoder import TrainEncoderConfig, train_encoder
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.step.argument_check import checks_arguments
@@ -106,6 +104,12 @@ def default_datashop(
     examples: dict[str, Any] = {label: output_path_of(labels, label) for label in (POSITIVE, NEGATIVE)}
     fraction = versioned(validation_fraction)
     expectations = [expect("accuracy_lower95", at_least=agreement_at_least)] if agreement_at_least is not None else []
+    scoring: dict[str, Any] = {
+        "documents_path": output_path_of(corpus),
+        "label": versioned(POSITIVE),
+        "at_least": versioned(at_least),
+        "keep_fraction": versioned(keep_fraction),
+    }
     if encoder is None:
         classifier = curated(
             f"classifiers/{name}",
@@ -118,7 +122,16 @@ def default_datashop(
             ),
             expectations=expectations,
         )
+        scored = curated(
+            f"attributes/{name}/datashop",
+            score_quality,
+            ScoreQualityConfig(model_path=output_path_of(classifier), **scoring),
+        )
     else:
+        # Late, as few datashops have an encoder.
+        from marin_assets.stages.quality.score_by_encoder import ScoreByEncoderConfig, score_by_encoder
+        from marin_assets.stages.quality.train_encoder import TrainEncoderConfig, train_encoder
+
         classifier = Step(
             name=f"classifiers/{name}",
             fn=train_encoder,
@@ -130,21 +143,10 @@ def default_datashop(
             resumable=True,
             expectations=expectations,
         )
-    scoring: dict[str, Any] = {
-        "documents_path": output_path_of(corpus),
-        "model_path": output_path_of(classifier),
-        "label": versioned(POSITIVE),
-        "at_least": versioned(at_least),
-        "keep_fraction": versioned(keep_fraction),
-    }
-    scored_name = f"attributes/{name}/datashop"
-    if encoder is None:
-        scored = curated(scored_name, score_quality, ScoreQualityConfig(**scoring))
-    else:
         scored = Step(
-            name=scored_name,
+            name=f"attributes/{name}/datashop",
             fn=score_by_encoder,
-            config=ScoreByEncoderConfig(**scoring),
+            config=ScoreByEncoderConfig(model_path=output_path_of(classifier), **scoring),
             extras=("curate", "train"),
             resumable=True,
         )

@@ -24,7 +24,6 @@ ROWS = {
     "marin_assets.stages.dedup.exact_documents:decide_documents": "documents",
     "marin_assets.stages.dedup.exact_paragraphs:decide_paragraphs": "documents",
     "marin_assets.stages.download.pydoc:render_shard": "pages",
-    "marin_assets.stages.quality.score_quality:decide_shard": "documents",  # of outputs that were made before
     "marin_assets.stages.quality.threshold:decide_shard": "documents",
     "marin_assets.stages.transform.html_to_markdown:convert_shard": "documents",
 }
