@@ -65,7 +65,7 @@ FAMILIES = {
 
 
 class EncoderError(MarinError, ValueError):
-    """The encoder cannot be loaded, or cannot read so many tokens."""
+    """The encoder cannot be loaded, or `max_tokens` is beyond what it reads."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 LOG_EVERY_S = 10.0
 LONGEST_TOKEN = 32
-"""Only the first `max_tokens` times so many characters of a text are read, so that a text of any length is cheap."""
+"""Characters of a text that are read for each of `max_tokens`, so that a text of any length is cheap."""
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str
     tokenizer.enable_truncation(most)
     if (size := tokenizer.get_vocab_size()) > (rows := arrays["word"].shape[0]):
         raise EncoderError(
-            f"The tokenizer in {folder!r} has {size} tokens, and the encoder {rows}. They do not belong."
+            f"The tokenizer in {folder!r} has {size} tokens, and the encoder {rows}. Pass the tokenizer of it."
         )
     return Encoder(architecture, jax.device_put(arrays), tokenizer, most), config, tensors
 

@@ -33,7 +33,7 @@ SCORES = ".marin/scores"
 MILLION = 1_000_000
 """Scores are whole millionths."""
 WIDEST = 100
-"""The largest difference of two scores: a table of 800 MB."""
+"""Largest difference of two scores: a table of 800 MB."""
 QUANTILES = {"score_p01": "0.01", "score_p10": "0.1", "score_p50": "0.5", "score_p90": "0.9", "score_p99": "0.99"}
 BATCH_ROWS = 65536
 
@@ -100,7 +100,7 @@ class Distribution:
 
         self.first = 0
         """Millionths."""
-        self.table = np.zeros(MILLION + 1, np.int64)
+        self.table = np.zeros(0, np.int64)
         """Counts of the scores from `first` on, a millionth apart."""
 
     @property
@@ -112,12 +112,14 @@ class Distribution:
         import numpy as np
 
         distinct, counts = np.unique(scores, return_counts=True)
+        if not len(self.table):
+            self.first = int(distinct[0])
         first = min(self.first, int(distinct[0]))
         last = max(self.first + len(self.table), int(distinct[-1]) + 1)
-        if last - first > WIDEST * MILLION:
+        if last - first > WIDEST * MILLION + 1:
             raise ThresholdError(
-                f"The scores are from {first / MILLION} to {last / MILLION}, expected a range of at most {WIDEST}. "
-                "Scale the numbers that the classifier learns."
+                f"The scores are from {first / MILLION} to {(last - 1) / MILLION}, expected a range of at most "
+                f"{WIDEST}. Scale the numbers that the classifier learns."
             )
         self.table = np.pad(self.table, (self.first - first, last - self.first - len(self.table)))
         self.first = first

@@ -34,7 +34,16 @@ from marin_assets.inference.encoder.classifier import (
     local_folder,
     save_classifier,
 )
-from marin_assets.inference.encoder.encoder import LONGEST_TOKEN, Encoder, load_encoder, mean_of
+from marin_assets.inference.encoder.encoder import (
+    CONFIG,
+    LONGEST_TOKEN,
+    TOKENIZER,
+    WEIGHTS,
+    Encoder,
+    load_encoder,
+    mean_of,
+)
+from marin_assets.inference.fasttext_model import sha256_of
 from marin_assets.stages.quality.agreement import agreement, scores
 from marin_assets.stages.quality.finetune import Schedule, finetune
 from marin_assets.stages.quality.fit_head import fit_head
@@ -119,7 +128,7 @@ def train_encoder(config: TrainEncoderConfig) -> dict[str, Any]:
     Returns documents, examples, train_examples and validation_examples (and each of these by label, as
     examples_<label>), bytes, and of labels what `train_fasttext` returns: accuracy with its bounds, majority_share,
     precision_<label>, recall_<label>; of a regression mean_error, mean_squared_error, deviation (of the true numbers)
-    and correlation. Raises TrainingError, EncoderError.
+    and correlation with correlation_lower95 and correlation_upper95. Raises TrainingError, EncoderError.
     """
     _check(config)
     sampling = SampleConfig(
@@ -134,7 +143,7 @@ def train_encoder(config: TrainEncoderConfig) -> dict[str, Any]:
         encoder, _, _ = load_encoder(folder, config.max_tokens)  # raises before any shard runs
         counts, examples = sampled_examples(config.examples, config.output_path, sampling, config.validation_fraction)
         train, held_out = split(examples, config.examples, config.validation_fraction)
-        encoder, head = _trained(config, encoder, train, labels)
+        encoder, head = _trained(config, encoder, train, labels, _digest(train, folder))
         size = save_classifier(config.output_path, folder, encoder, head, labels, form)
     result = {
         **counts,
@@ -170,7 +179,7 @@ def _check(config: TrainEncoderConfig) -> None:
 
 
 def _trained(
-    config: TrainEncoderConfig, encoder: Encoder, train: Sequence[Example], labels: Sequence[str]
+    config: TrainEncoderConfig, encoder: Encoder, train: Sequence[Example], labels: Sequence[str], digest: str
 ) -> tuple[Encoder, Head]:
     import numpy as np
 
@@ -179,7 +188,7 @@ def _trained(
         targets = np.array([labels.index(example.label) for example in train], np.int32)
     else:
         targets = np.array([example.target for example in train], np.float32)
-    training, digest = config.training, _digest(train)
+    training = config.training
     of_head = training.head if isinstance(training, WholeEncoder) else training
     vectors = _vectors(join(config.output_path, VECTORS), encoder, texts, digest)
     head = fit_head(vectors, targets, len(labels), steps=of_head.steps, learning_rate=of_head.learning_rate)
@@ -203,10 +212,11 @@ def _trained(
     return encoder, head
 
 
-def _digest(examples: Sequence[Example]) -> str:
-    """Return a hash of the examples, in hex: what is stored of others is not continued."""
-    rows = "\n".join(f"{example.rank} {example.label} {example.target}" for example in examples)
-    return hashlib.sha256(rows.encode()).hexdigest()[:16]
+def _digest(examples: Sequence[Example], encoder_path: str) -> str:
+    """Return a hash of the examples and of the encoder's files, in hex: work with others is not continued."""
+    rows = [f"{example.rank} {example.label} {example.target}" for example in examples]
+    rows += [sha256_of(join(encoder_path, name)) for name in (CONFIG, WEIGHTS, TOKENIZER)]
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:16]
 
 
 def _vectors(path: str, encoder: Encoder, texts: Sequence[str], digest: str) -> np.ndarray:

@@ -20,13 +20,14 @@ from drawn_kills import require_same_bytes_after_kills, stage_runs
 from shard_files import data_of, write_shards
 from tiny_encoders import write_encoder
 
+import marin_assets.stages.quality.train_encoder as train_encoder_module
 from marin_assets.documents import Document, list_shards
 from marin_assets.documents.attributes import read_attributes
 from marin_assets.inference.encoder.architecture import EncoderError
 from marin_assets.inference.encoder.classifier import find_classifier, load_classifier
 from marin_assets.stages.quality.sample import TrainingError
 from marin_assets.stages.quality.score_by_encoder import ScoreByEncoderConfig, score_by_encoder
-from marin_assets.stages.quality.threshold import ThresholdError
+from marin_assets.stages.quality.threshold import Distribution, ThresholdError
 from marin_assets.stages.quality.train_encoder import LinearHead, TrainEncoderConfig, WholeEncoder, train_encoder
 from marin_assets.stages.quality.train_fasttext import TrainFastTextConfig, train_fasttext
 from marin_assets.step.values import unwrap_versioned_value
@@ -229,6 +230,31 @@ def test_minilm_knows_debians_sections_better_than_fasttext(tmp_path: Path) -> N
     )
     accuracy = train_encoder(unwrap_versioned_value(ours))["accuracy"]
     assert accuracy - train_fasttext(unwrap_versioned_value(theirs))["accuracy"] >= 0.06
+
+
+def test_what_another_encoder_has_computed_is_not_continued(
+    tmp_path: Path, encoder: str, prose: list[Document], names: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = write_encoder(tmp_path / "other", [d.text for d in prose[:50]], seed=1)
+    train(tmp_path / "a", other, prose[:60], names)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            train_encoder_module, "fit_head", lambda *args, **kwargs: (_ for _ in ()).throw(InterruptedError)
+        )
+        with pytest.raises(InterruptedError):
+            train(tmp_path / "b", encoder, prose[:60], names)
+    train(tmp_path / "b", other, prose[:60], names)
+    assert data_of(tmp_path / "a/model") == data_of(tmp_path / "b/model")
+
+
+@pytest.mark.parametrize("far", [-500.0, 0.0, 2000.0])
+def test_numbers_far_from_zero_have_their_quantiles(far: float) -> None:
+    distribution = Distribution()
+    distribution.add(np.array([far * 1e6, far * 1e6 + 7]).astype(np.int64))
+    distribution.add(np.array([far * 1e6 - 3]).astype(np.int64))
+    assert [distribution.at(index) for index in range(3)] == [far - 3e-6, far, far + 7e-6]
+    with pytest.raises(ThresholdError, match="expected a range of at most 100"):
+        distribution.add(np.array([(far + 101) * 1e6]).astype(np.int64))
 
 
 @pytest.mark.parametrize(
