@@ -39,18 +39,36 @@ ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+"""
 INVISIBLE = ("script", "style", "!--")
 OUTSIDE = tuple(">;} \t\r\n")
 """Characters before a script. After another one it may be part of an attribute, and the parser decides."""
-OPAQUE_START = re.compile(rf"<(?=[!sS\u017ftTpPmM])(?:(!--)|((?i:{'|'.join(OPAQUE)}))(?=[\s/>])({ATTRIBUTES})>?)")
-"""The look-ahead for the first letter in both cases halves the time, as most tags are others; so below. `(?i:s)` and
-`(?i:k)` match U+017F and U+212A too."""
+OPAQUE_START = re.compile(
+    rf"<(?=[!sS\u017ftTpPmM][-cCtTeEiI\u0130\u0131rRaA])(?:(!--)|((?i:{'|'.join(OPAQUE)}))(?=[\s/>])({ATTRIBUTES})>?)"
+)
+"""The look-ahead for two letters in both cases takes half of the time, as most tags are others; so below. `(?i:s)`,
+`(?i:k)` and `(?i:i)` match U+017F, U+212A, and U+0130 and U+0131 too."""
 OPAQUE_END = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.IGNORECASE) for name in OPAQUE}
 OPAQUE_END["!--"] = re.compile("-->")
-TAG = re.compile(
-    r"<(?=/?[cCkK\u212asS\u017ftToOlL])(?!/(?i:li|td|th)>)(/?)"
-    r"((?i:code|kbd|s(?:amp|u[pb])|t(?:able|head|body|foot|[trdh])|ol|li))"
-    rf"(?:>|(?=[\s/])({ATTRIBUTES})(>?))"
-)
+
+
+def tags_of(names: str, first: str, second: str) -> re.Pattern[str]:
+    """Return the pattern of tags with these names, which begin with these letters."""
+    return re.compile(
+        rf"<(?=/?[{first}][{second}])(?!/(?i:li|td|th)>)(/?)((?i:{names}))(?:>|(?=[\s/>])({ATTRIBUTES})(>?))"
+    )
+
+
+MARKED = "code|kbd|s(?:amp|u[pb])|t(?:able|head|body|foot|[trdh])|ol|li"
+FIRST, SECOND = "cCkK\u212asS\u017ftToOlL", "oObBaAuUtThHfFrRdDlLiI\u0130\u0131"
+TAG = tags_of(MARKED, FIRST, SECOND)
 """A tag that may get a mark: of inline code, a table or a list. </li>, </td> and </th> get none."""
+CHANGED = "body|fig(?:ure|caption)"
+CHANGED_TAG = tags_of(CHANGED, "bBfF", "oOiI\u0130\u0131")
+"""A tag that `mark_main` changes."""
+MAIN_TAG = tags_of(f"{MARKED}|{CHANGED}", f"{FIRST}bBfF", SECOND)
+"""A tag of both kinds."""
 WORTHY = frozenset([*INLINE, "td", "th", "ol"])
+FIGURES = frozenset(["figure", "figcaption"])
+"""Elements that Resiliparse leaves out with the author and the date."""
+DEEPER = "<div><div>"
+"""Elements around the content of <body>: Resiliparse takes any list of its first two levels for a menu."""
 WORTH_MARKING = re.compile(r"<(?=[cCkK\u212asS\u017ftTpPmMoO])(?i:code|kbd|s(?:amp|u[pb])|t[tdh]|pre|math|ol)[\s/>]")
 ATTRIBUTE = {
     name: re.compile(rf"""(?<![^\s"']){name}\s*=\s*["']?\s*([-+]?\w{{1,12}})""", re.IGNORECASE)
@@ -84,21 +102,30 @@ class OpenTable:
     in_head: bool = False
 
 
-def mark(page: str, last: LastPage | None = None) -> str:
-    """Return the page with marks, or the page itself if it has nothing to mark. Takes linear time.
+def mark(page: str) -> str:
+    """Return the page with marks, or the page itself if it has nothing to mark. Takes linear time."""
+    page = without_marks(page, page.encode("utf-8", "surrogatepass"))
+    return Marker(TAG).marked(parts_of(page, text_alone=False)[0]) if WORTH_MARKING.search(page) else page
 
-    With `last`, which keeps the parts of the page, comments, scripts, styles, and line numbers of preformatted text are
-    left out.
+
+def mark_main(page: str, last: LastPage, *, keep_figures: bool) -> str:
+    """Return the page with marks, without comments, scripts, styles, and line numbers of preformatted text, and with
+    DEEPER. Takes linear time. `last` keeps the parts of the page.
+
+    With `keep_figures`, figures and their captions are other elements, which Resiliparse does not leave out.
     """
-    encoded = last.encoded(page) if last else page.encode("utf-8", "surrogatepass")
+    page = without_marks(page, last.encoded(page))
+    parts, marker = last.parts(page), Marker(MAIN_TAG, keep_figures=keep_figures)
+    marked = marker.marked(parts)
+    if marker.is_worth or last.has(page, "pre", "math"):
+        return marked
+    return Marker(CHANGED_TAG, keep_figures=keep_figures).marked(parts)
+
+
+def without_marks(page: str, encoded: bytes) -> str:
+    """Return a page without marks of its own."""
     # One byte is found ten times as fast as two, and two in the bytes ten times as fast as ALL in the text.
-    if ALL_BYTES[:1] in encoded and ALL_BYTES in encoded:
-        page = ALL.sub("", page)
-    marker = Marker()
-    if last is None:
-        return marker.marked(parts_of(page, text_alone=False)) if WORTH_MARKING.search(page) else page
-    marked, text = marker.marked(last.parts(page)), last.text(page)
-    return marked if marker.is_worth or len(marked) == len(text) or WORTH_MARKING.search(page) else text
+    return ALL.sub("", page) if ALL_BYTES[:1] in encoded and ALL_BYTES in encoded else page
 
 
 def without_scripts(page: str) -> str:
@@ -113,6 +140,7 @@ class LastPage:
         self._page: str | None = None
         self._encoded: bytes | None = None
         self._parts: list[Part] | None = None
+        self._opaque: set[str] = set()
         self._text: str | None = None
 
     def encoded(self, page: str) -> bytes:
@@ -126,8 +154,13 @@ class LastPage:
         """Return the parts of a page without comments, scripts and styles."""
         self._turn_to(page)
         if self._parts is None:
-            self._parts = parts_of(page, text_alone=True)
+            self._parts, self._opaque = parts_of(page, text_alone=True)
         return self._parts
+
+    def has(self, page: str, *names: str) -> bool:
+        """Whether a page has an element of one of these names of OPAQUE."""
+        self.parts(page)
+        return not self._opaque.isdisjoint(names)
 
     def text(self, page: str) -> str:
         """Return a page without comments, scripts and styles. Takes linear time."""
@@ -141,16 +174,19 @@ class LastPage:
             self._page, self._encoded, self._parts, self._text = page, None, None, None
 
 
-def parts_of(page: str, *, text_alone: bool) -> list[Part]:
-    """Return the parts of a page; code and formulas as Resiliparse needs. Takes linear time.
+def parts_of(page: str, *, text_alone: bool) -> tuple[list[Part], set[str]]:
+    """Return the parts of a page, code and formulas as Resiliparse needs, and the names of OPAQUE that it has. Takes
+    linear time.
 
     With `text_alone`, comments, scripts, styles, and line numbers of preformatted text are left out.
     """
     parts: list[Part] = []
+    names: set[str] = set()
     unclosed: set[str] = set()
     done = searched = 0
     while match := OPAQUE_START.search(page, searched):
         name = match[1] or match[2].lower()
+        names.add(name)
         start, searched = match.span()
         # From the start tag on, as <!--> is a whole comment.
         end = None if name in unclosed else OPAQUE_END[name].search(page, start + 2)
@@ -168,25 +204,29 @@ def parts_of(page: str, *, text_alone: bool) -> list[Part]:
             parts.append((page[start:done], False))
         searched = done
     parts.append((page[done:], True))
-    return parts
+    return parts, names
 
 
 class Marker:
-    """One pass over the tags of a page."""
+    """One pass over the tags of a page that a pattern finds: TAG, MAIN_TAG or CHANGED_TAG."""
 
-    def __init__(self) -> None:
+    def __init__(self, pattern: re.Pattern[str], *, keep_figures: bool = False) -> None:
+        self.pattern, self.keep_figures = pattern, keep_figures
+        self.deeper = DEEPER
+        """Text to insert after <body>, once."""
         self.tables: list[OpenTable] = []
         self.table_count = 0
         self.start: int | None = None
         """The start of the `<ol start=…>` whose first item is still to come."""
         self.repeated: dict[str, str] = {}
-        """Tag of an inline element -> the same with its mark; tag of an item without a number -> the same. A page has
-        few different ones."""
+        """Tag of an inline element -> the same with its mark; tag of an item without a number, or of a figure -> what
+        stands for it. A page has few different ones."""
         self.is_worth = False
-        """Whether a start tag of WORTH_MARKING has been reached."""
+        """Whether a start tag of WORTHY has been reached. Without one, marks of end tags and items mean nothing."""
 
     def marked(self, parts: Iterable[Part]) -> str:
-        return "".join([TAG.sub(self.tag, text) if is_open and "<" in text else text for text, is_open in parts])
+        replaced = self.pattern.sub
+        return "".join([replaced(self.tag, text) if is_open and "<" in text else text for text, is_open in parts])
 
     def tag(self, match: re.Match[str]) -> str:
         """Return a tag with its mark."""
@@ -200,6 +240,12 @@ class Marker:
         if name in INLINE:
             self.repeated[tag] = INLINE[name][1] + tag if closes else tag + INLINE[name][0]
             return self.repeated[tag]
+        if name in FIGURES:
+            self.repeated[tag] = f"<{closes}div{tag[1 + len(closes + name) :]}" if self.keep_figures else tag
+            return self.repeated[tag]
+        if name == "body":
+            deeper, self.deeper = ("" if closes else self.deeper), (self.deeper if closes else "")
+            return tag + deeper
         if name == "li":
             return tag if closes else tag + self.item(tag, attributes)
         if name == "ol":

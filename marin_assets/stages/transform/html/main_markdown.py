@@ -10,7 +10,7 @@ import html
 import re
 from collections import Counter
 
-from marin_assets.stages.transform.html.html_marks import INFO, INFO_END, LINK, LINK_END, LastPage, mark
+from marin_assets.stages.transform.html.html_marks import INFO, INFO_END, LINK, LINK_END, LastPage, mark_main
 from marin_assets.stages.transform.html.main_blocks import main_blocks
 from marin_assets.stages.transform.html.main_content import MainContent
 from marin_assets.stages.transform.html.resiliparse_markdown import RENDERED_TWICE, MinimalHtml
@@ -46,11 +46,6 @@ HEAD = 20_000
 PAGE_ANCHOR = re.compile(r"<a(?=[\s>])([^>]{0,4000})>|</a\s{0,9}>", re.IGNORECASE)
 HREF = re.compile(r"""\bhref\s{0,9}=\s{0,9}(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
 SIDEBAR = re.compile(r"""(<(?:div|aside)\b[^<>]{0,200}\bclass\s{0,9}=\s{0,9}["'])sidebar(?=["'])""")
-BODY = re.compile(r"<body(?=[\s>])[^>]{0,4000}>", re.IGNORECASE)
-DEEPER = "<div><div>"
-"""Elements around the content of <body>: Resiliparse takes any list of its first two levels for a menu."""
-FIGURE = re.compile(r"(</?)fig(?:ure|caption)(?=[\s>])", re.IGNORECASE)
-"""Elements that Resiliparse leaves out with the author and the date."""
 TWEET = re.compile(r"(<blockquote\b[^<>]{0,200}?)\btwitter-(tweet|video)\b")
 """A quotation from a site whose buttons have its name too, by which Resiliparse leaves them out."""
 
@@ -72,24 +67,21 @@ def main_markdown(
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
 
-    if fields.keep_captions:
-        page = FIGURE.sub(r"\1div", page)
     last = last or LastPage()
-    encoded = last.encoded(page)
-    marked = mark(page, last)
+    marked = mark_main(page, last, keep_figures=fields.keep_captions)
     if "twitter-" in marked:
         marked = TWEET.sub(r"\1\2", marked)
     links = Links(keep=fields.keep_links)
     if b"generator" in page[:HEAD].encode("utf-8", "surrogatepass").lower() and GENERATED.search(page, 0, HEAD):
         marked = SIDEBAR.sub(r"\1note", links.hidden(marked))
-    tree = HTMLTree.parse(BODY.sub(rf"\g<0>{DEEPER}", marked, count=1))
+    tree = HTMLTree.parse(marked)
     body = tree.body
     if body is None:
         return ""
-    if encoded.count(b"<") > FEW_TAGS * max_depth and body.query_selector(" > ".join("*" * (max_depth + 1))):
+    if marked.count("<") > FEW_TAGS * max_depth and body.query_selector(" > ".join("*" * (max_depth + 1))):
         return None
     skipped = [*LINE_NUMBERS, *(() if fields.keep_captions else CAPTIONS)]
-    skipped += RENDERED_TWICE if b"<math" in encoded else ()
+    skipped += RENDERED_TWICE if last.has(page, "math") else ()
     minimal = extract_plain_text(
         tree,
         preserve_formatting="minimal_html",
