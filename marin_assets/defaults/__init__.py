@@ -1,7 +1,7 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_conversations -> default_tokenize_chats -> default_sft, default_preferences -> default_tokenize_preferences
 -> default_dpo, grid -> default_comparison. `__all__` has the others: sources such as default_warc,
-generation, reports, uploads.
+what judges documents such as default_filters, generation, reports, uploads.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -29,7 +29,12 @@ from marin_assets.defaults.evaluation import (
     default_report,
 )
 from marin_assets.defaults.generation import default_generation
-from marin_assets.defaults.python_text import PythonText, default_docstring_chats, default_python_text
+from marin_assets.defaults.python_text import (
+    PythonText,
+    default_docstring_chats,
+    default_docstring_crawl,
+    default_python_text,
+)
 from marin_assets.defaults.sweep import GridPoint, default_comparison, grid
 from marin_assets.defaults.training import (
     default_anneal,
@@ -40,7 +45,19 @@ from marin_assets.defaults.training import (
 
 if TYPE_CHECKING:
     from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
-    from marin_assets.defaults.downloads import default_download, default_download_listed, default_text_files
+    from marin_assets.defaults.curation import (
+        default_consolidate,
+        default_filters,
+        default_languages,
+        default_near_duplicates,
+        default_personal_data,
+    )
+    from marin_assets.defaults.downloads import (
+        default_download,
+        default_download_listed,
+        default_package_files,
+        default_text_files,
+    )
     from marin_assets.defaults.overlap import default_overlap
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
@@ -55,7 +72,8 @@ if TYPE_CHECKING:
 
 MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
-    "downloads": "default_download default_download_listed default_text_files",
+    "curation": ("default_consolidate default_filters default_languages default_near_duplicates default_personal_data"),
+    "downloads": "default_download default_download_listed default_package_files default_text_files",
     "overlap": "default_overlap",
     "sources.crawl": "default_captures default_warc default_wet",
     "sources.ar5iv": "default_ar5iv",
@@ -82,20 +100,27 @@ __all__ = [
     "default_captures",
     "default_checkpoint_evals",
     "default_comparison",
+    "default_consolidate",
     "default_conversations",
     "default_crawl",
     "default_datashop",
     "default_docstring_chats",
+    "default_docstring_crawl",
     "default_download",
     "default_download_hf",
     "default_download_listed",
     "default_dpo",
     "default_eval",
+    "default_filters",
     "default_generation",
+    "default_languages",
     "default_model_comparison",
+    "default_near_duplicates",
     "default_nemotron_cc",
     "default_overlap",
+    "default_package_files",
     "default_perplexity",
+    "default_personal_data",
     "default_pmc",
     "default_preferences",
     "default_pubmed",

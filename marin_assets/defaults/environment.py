@@ -20,8 +20,9 @@ def curated(
     unaccounted: str | None = None,
     expectations: Sequence[Expectation] = (),
     partitions: Partitions | None = None,
+    extras: Sequence[str] = ("curate",),
 ) -> Step:
-    """Return a step of documents: with the extra "curate", and continued where it was killed.
+    """Return a step of documents: with its extras, and continued where it was killed.
 
     `unaccounted` is a count of its result that must be 0.
     """
@@ -30,7 +31,7 @@ def curated(
         name=name,
         fn=fn,
         config=config,
-        extras=("curate",),
+        extras=extras,
         resumable=True,
         expectations=(*zero, *expectations),
         partitions=partitions,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from marin_assets.defaults.data import default_tokenizer
 from marin_assets.defaults.environment import curated
 from marin_assets.stages.download.docstring_chats import DocstringChatsConfig, docstring_chats
+from marin_assets.stages.download.docstring_crawl import DocstringCrawlConfig, installed, write_docstring_crawl
 from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
 from marin_assets.stages.quality.label_pydoc import NEGATIVE, POSITIVE, LabelPydocConfig, label_pydoc
 from marin_assets.stages.transform.html_to_markdown import HtmlToMarkdownConfig, html_to_markdown
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.step import Step
 from marin_assets.step.values import InputName, output_path_of, versioned
+
+PACKAGES = ("dagster", "ray", "sqlalchemy")
+"""Packages with many paragraphs of prose, which an environment with the extra "curate" has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,4 +68,25 @@ def default_docstring_chats(name: str, *, max_chats: int | None = None) -> Step:
         fn=docstring_chats,
         config=DocstringChatsConfig(max_chats=versioned(max_chats)),
         extras=("curate",),  # zstandard
+    )
+
+
+@checks_arguments("packages")
+def default_docstring_crawl(
+    name: str, packages: Sequence[str] | Mapping[str, str] = PACKAGES, *, max_modules: int | None = None
+) -> Step:
+    """Return the step "raw/<name>": a small web crawl, in WARC files, of the docstrings of packages.
+
+    The packages are installed ones, or name -> version of others, which are installed where the step runs.
+    `max_modules` of each are evenly spaced.
+    """
+    pinned = packages if isinstance(packages, Mapping) else {}
+    versions = dict(packages) if isinstance(packages, Mapping) else installed(*packages)
+    return Step(
+        name=f"raw/{name}",
+        fn=write_docstring_crawl,
+        config=DocstringCrawlConfig(packages=versioned(versions), max_modules=versioned(max_modules)),
+        extras=("curate",),
+        packages=tuple(f"{package}=={version}" for package, version in pinned.items()),
+        resumable=True,
     )

@@ -36,3 +36,17 @@ def take_recipe_options(build: Build, *, scales: Iterable[str], sources: Sequenc
         return list(build(options.scale, given or None, None if options.tpu is None else tpu(options.tpu)))
     except (ResourceError, ValueError) as error:
         parser.error(str(error))
+
+
+def take_source_option(build: Callable[[str | None], Sequence[Step]], option: str, default: str | None) -> list[Step]:
+    """Take `option`, such as "--crawl", off the command line, and return the steps that `build(its value)` returns.
+
+    Exits with 2 and a sentence for a mistake, also for a ValueError of `build`.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(option, metavar="PATH", default=default, dest="source")
+    options, sys.argv[1:] = parser.parse_known_args()
+    try:
+        return list(build(options.source))
+    except ValueError as error:
+        parser.error(str(error))
