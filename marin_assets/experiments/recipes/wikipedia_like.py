@@ -9,13 +9,11 @@ python -m marin_assets.experiments.recipes.wikipedia_like --dump gs://bucket/enw
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import html
 import io
 import json
 import re
-import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from typing import Any
 from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, expect, output_path_of, versioned
 from marin_assets.defaults import default_tokenize, default_tokenizer, default_wikipedia
 from marin_assets.documents import Document, list_shards, read_documents
+from marin_assets.run.recipe_options import take_source_option
 from marin_assets.stages.download.pydoc import PydocConfig, render_pydoc
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
@@ -133,13 +132,5 @@ def example_dump() -> Step:
     return Step(name=f"raw/{NAME}/dump", fn=write_dump, config=DumpConfig(pages_path=output_path_of(pages)))
 
 
-def take_options() -> list[Step]:
-    """Take `--dump` off the command line, and return the steps; the rest is that of executor_main."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--dump", metavar="PATH", default=DUMP)
-    options, sys.argv[1:] = parser.parse_known_args()
-    return steps(options.dump)
-
-
 if __name__ == "__main__":
-    executor_main(take_options())
+    executor_main(take_source_option(steps, "--dump", DUMP))
