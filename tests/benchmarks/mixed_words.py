@@ -43,7 +43,7 @@ def main() -> int:
     print(f"{len(texts)} documents, {sum(map(len, texts)) / 1e6:.1f} million characters")
     theirs = datatroves(texts)
     ours = {words: kept_with(texts, words) for words in SPLITTERS}
-    default = unwrap_versioned_value(FilterDocumentsConfig(documents_path="")).words
+    default = unwrap_versioned_value(FilterDocumentsConfig(documents_path="", output_path="")).words
     missed = []
     for name in FILTERS:
         print(f"\n{name:26} kept by datatrove   " + "   ".join(f"{words:>5}: same, lost" for words in SPLITTERS))

@@ -27,6 +27,10 @@ MANUALS = {
     "man, German": ("manpages-de",),
     "man, French": ("manpages-fr",),
     "man, Spanish": ("manpages-es",),
+    "man, Italian": ("manpages-it",),
+    "man, Portuguese": ("manpages-pt-br",),
+    "man, Dutch": ("manpages-nl",),
+    "man, Romanian": ("manpages-ro",),
     "man, Polish": ("manpages-pl",),
     "man, Turkish": ("manpages-tr",),
     "man, Vietnamese": ("manpages-vi",),
@@ -45,6 +49,8 @@ FORTUNES = {
 }
 KERNEL = {"kernel, English": "Documentation", "kernel, translated": "translations"}
 SEED = 0
+PIECES = 8
+"""At most, of one page: a long one does not outweigh the others."""
 
 
 def mixed_texts(per_source: int) -> list[tuple[str, str]]:
@@ -82,7 +88,7 @@ def _manuals(folder: str, names: tuple[str, ...], count: int) -> Iterator[str]:
                 capture_output=True,
                 check=False,
             )
-            pieces += list(cut(done.stdout.decode(errors="replace")))[:3]
+            pieces += list(cut(done.stdout.decode(errors="replace")))[:PIECES]
     yield from pieces[:count]
 
 
@@ -107,7 +113,7 @@ def _kernel(folder: str, source: str, count: int) -> Iterator[str]:
             break
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")
-        pieces += list(cut(text))[:3]
+        pieces += list(cut(text))[:PIECES]
     yield from pieces[:count]
 
 
