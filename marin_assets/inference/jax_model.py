@@ -136,12 +136,17 @@ def replicate(model: Any, devices: Sequence[Any]) -> Any:
     """Copy the model's arrays to every device."""
     import equinox as eqx
     import jax
+
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    return eqx.combine(jax.device_put(arrays, replicated_sharding(devices)), rest)
+
+
+def replicated_sharding(devices: Sequence[Any]) -> Any:
+    """All of an array, on each of the devices."""
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    everywhere = NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec())
-    arrays, rest = eqx.partition(model, eqx.is_array)
-    return eqx.combine(jax.device_put(arrays, everywhere), rest)
+    return NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec())
 
 
 def bound(function: Callable[..., Any], model: Any) -> Callable[..., Any]:

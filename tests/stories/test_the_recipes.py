@@ -127,7 +127,7 @@ def test_open_web_math_keeps_pages_with_formulas_as_tex(prefix: Path) -> None:
 def test_fineweb_edu_keeps_what_an_encoder_scores_3(prefix: Path) -> None:
     run("fineweb_edu_like", prefix)
     [shard] = prefix.glob("attributes/fineweb_edu_like/education-??????/*.jsonl.zst")
-    rows = [decision for _, decision in read_attributes(str(shard))]
+    rows = [decision for _, decision in read_attributes(str(shard), ["int_score"])]
     assert all(row.keep == (row.value >= 2.5) for row in rows if row.value is not None)
     assert {row.fields["int_score"] for row in rows if row.fields} <= set(range(6))
     kept = result(prefix, "educational/fineweb_edu_like")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 SHORTEST = 32
 BATCH_TOKENS = 4096
 """Tokens of a batch, with its padding."""
+ROWS = 8
+"""The rows of a batch are a multiple, so that as many devices can share it."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ def padded_lengths(most: int) -> list[int]:
 
 
 def rows_of(length: int) -> int:
-    """Return the rows of a batch of this padded length: a multiple of 8."""
-    return max(BATCH_TOKENS // length // 8 * 8, 8)
+    """Return the rows of a batch of this padded length: a multiple of ROWS."""
+    return max(BATCH_TOKENS // length // ROWS * ROWS, ROWS)
 
 
 def batches_of(texts: Sequence[Sequence[int]], most: int) -> Iterator[Batch]:

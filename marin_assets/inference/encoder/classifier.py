@@ -134,7 +134,7 @@ def _classifier(encoder: Encoder, apply: Any, head: Any, labels: Sequence[str], 
         logits = apply(arrays, head, tokens, mask, architecture)
         return {SHARE: jax.nn.softmax, EACH: jax.nn.sigmoid, NUMBER: lambda logits: logits}[form](logits)
 
-    compiled = partial(jax.jit(outputs), encoder.arrays, jax.device_put(head))
+    compiled = partial(jax.jit(outputs), encoder.arrays, encoder.on_each_device(head))
     return EncoderClassifier(encoder, tuple(labels), form, compiled)
 
 

@@ -20,8 +20,8 @@ from marin_assets.inference.encoder.architecture import (
     gather,
     hidden_states,
 )
-from marin_assets.inference.encoder.batches import batches_of
-from marin_assets.inference.jax_model import batch_sharding
+from marin_assets.inference.encoder.batches import ROWS, batches_of
+from marin_assets.inference.jax_model import batch_sharding, replicated_sharding
 from marin_resources.step_api.hosts import missing_accelerator
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Encoder:
     tokenizer: Any
     max_tokens: int
     """Tokens of a text that are read, with those that mark its begin and its end."""
+    devices: tuple[Any, ...]
+    """Devices of this host that share a batch, each with all weights."""
 
     @property
     def most_characters(self) -> int:
@@ -78,12 +80,16 @@ class Encoder:
         return outputs
 
     def on_devices(self, rows: np.ndarray) -> Any:
-        """Spread the rows of a batch over this host's devices, as far as their number divides them."""
+        """Spread the rows of a batch, a multiple of ROWS, over the devices."""
         import jax
 
-        devices = jax.local_devices()
-        count = next(count for count in range(len(devices), 0, -1) if len(rows) % count == 0)
-        return jax.device_put(rows, batch_sharding(devices[:count])) if count > 1 else rows
+        return jax.device_put(rows, batch_sharding(self.devices)) if len(self.devices) > 1 else rows
+
+    def on_each_device(self, arrays: Any) -> Any:
+        """Copy arrays to every device."""
+        import jax
+
+        return jax.device_put(arrays, _whole(self.devices))
 
 
 def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str, Any], dict[str, Any]]:
@@ -123,7 +129,15 @@ def load_encoder(folder: str, max_tokens: int | None) -> tuple[Encoder, dict[str
         raise EncoderError(
             f"The tokenizer in {folder!r} has {size} tokens, and the encoder {rows}. Pass the tokenizer of it."
         )
-    return Encoder(architecture, jax.device_put(arrays), tokenizer, most), config, tensors
+    local = jax.local_devices()
+    devices = tuple(local[: next(count for count in range(min(len(local), ROWS), 0, -1) if ROWS % count == 0)])
+    arrays = jax.device_put(arrays, _whole(devices))
+    return Encoder(architecture, arrays, tokenizer, most, devices), config, tensors
+
+
+def _whole(devices: Sequence[Any]) -> Any:
+    """All of an array on each device. On one it is not bound to it, as a computation of one device is the same."""
+    return replicated_sharding(devices) if len(devices) > 1 else None
 
 
 def _tensors(file: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from marin_assets.inference.encoder.batches import padded, padded_lengths
+from marin_assets.inference.encoder.batches import ROWS, padded, padded_lengths
 from marin_assets.inference.encoder.classifier import Head
 from marin_assets.inference.encoder.encoder import Encoder, mean_of
 from marin_assets.stages.quality.fit_head import losses
@@ -82,9 +82,10 @@ def finetune(
         updates, of_optimizer = optimizer.update(gradient, of_optimizer, parameters)
         return (optax.apply_updates(parameters, updates), of_optimizer), value
 
-    parameters = (encoder.arrays, jax.device_put(dict(head)))
-    state = (parameters, optimizer.init(parameters))
-    done, state = _restored(state_path, state)
+    parameters = (encoder.arrays, encoder.on_each_device(dict(head)))
+    done, state = _restored(state_path, (parameters, optimizer.init(parameters)))
+    state = encoder.on_each_device(state)
+    rows = -(-schedule.batch // ROWS) * ROWS
     if done:
         log.info("continues after step %d of %d", done, total)
     report_resumed(done or None)
@@ -96,9 +97,9 @@ def finetune(
         places = order[index]
         longest = max(len(tokens[place]) for place in places)
         length = next(length for length in padded_lengths(encoder.max_tokens) if length >= longest)
-        ids, mask = padded([tokens[place] for place in places], schedule.batch, length)
-        truth = np.resize(targets[places], schedule.batch)
-        weights = (np.arange(schedule.batch) < len(places)).astype(np.float32)
+        ids, mask = padded([tokens[place] for place in places], rows, length)
+        truth = np.resize(targets[places], rows)
+        weights = (np.arange(rows) < len(places)).astype(np.float32)
         state, value = step(state, *map(encoder.on_devices, (ids, mask, truth, weights)))
         report_step(number + 1)
         now_s, last = time.monotonic(), number + 1 == total

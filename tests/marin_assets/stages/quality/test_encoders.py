@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from debian_sections import debian_sections
 from drawn_kills import require_same_bytes_after_kills, stage_runs
+from safetensors.numpy import load_file
 from shard_files import data_of, write_shards
 from tiny_encoders import write_encoder
 
@@ -196,20 +197,51 @@ def test_ten_kills_change_nothing(
         )
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("devices", [1, 2, 3])
-def test_the_devices_of_a_host_share_each_batch(devices: int, model: str, prose: list[Document]) -> None:
-    script = "import json, sys\nimport jax\n"
-    script += "from marin_assets.inference.encoder.classifier import find_classifier, load_classifier\n"
-    script += "classifier = load_classifier(sys.argv[1], find_classifier(sys.argv[1]))\n"
-    script += "print(json.dumps([jax.device_count(), classifier.scores(json.loads(sys.argv[2]), 'positive')]))"
-    texts = [document.text for document in prose[:40]]
+def on_devices(devices: int, script: str, *arguments: str) -> Any:
+    """What a script prints as JSON in a process with as many devices."""
     flags = f"--xla_force_host_platform_device_count={devices}"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XLA_FLAGS": flags}
-    command = [sys.executable, "-c", script, model, json.dumps(texts)]
-    count, scores = json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
-    assert count == devices
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("devices", "sharing"), [(1, 1), (2, 2), (3, 2), (8, 8)])
+def test_the_devices_of_a_host_share_each_batch(devices: int, sharing: int, model: str, prose: list[Document]) -> None:
+    script = "import json, sys\n"
+    script += "from marin_assets.inference.encoder.classifier import find_classifier, load_classifier\n"
+    script += "classifier = load_classifier(sys.argv[1], find_classifier(sys.argv[1]))\n"
+    script += "scores = classifier.scores(json.loads(sys.argv[2]), 'positive')\n"
+    script += "holding = classifier.encoder.arrays['word'].sharding.device_set\n"
+    script += "print(json.dumps([len(holding), scores]))"
+    texts = [document.text for document in prose[:40]]
+    holding, scores = on_devices(devices, script, model, json.dumps(texts))
+    assert holding == sharing, "each has all weights, before the first batch"
     assert scores == pytest.approx(load_classifier(model, find_classifier(model)).scores(texts, "positive"), abs=2e-6)
+
+
+@pytest.mark.long
+def test_devices_share_batches_of_any_size_in_a_training(
+    tmp_path: Path, encoder: str, prose: list[Document], names: list[Document]
+) -> None:
+    examples = {"prose": write_shards(tmp_path / "p", prose[:60], 1), "names": write_shards(tmp_path / "n", names, 1)}
+    script = "import json, sys\nfrom marin_assets.stages.quality.train_encoder import *\n"
+    script += "from marin_assets.step.values import unwrap_versioned_value\n"
+    script += "training = WholeEncoder(epochs=1, batch=int(sys.argv[3]), head=LinearHead(steps=30))\n"
+    script += (
+        "fields = json.loads(sys.argv[1]) | {'training': training, 'output_path': sys.argv[2], 'max_tokens': 48}\n"
+    )
+    script += "result = train_encoder(unwrap_versioned_value(TrainEncoderConfig(**fields)))\n"
+    script += "print(json.dumps([result['accuracy'], result['train_examples']]))"
+    fields = json.dumps({"encoder_path": encoder, "examples": examples, "validation_fraction": 0.2})
+    accuracy = {
+        devices: on_devices(devices, script, fields, str(tmp_path / f"on-{devices}"), "30") for devices in (1, 8)
+    }
+    assert accuracy[1] == accuracy[8]
+    weights = [load_file(tmp_path / f"on-{devices}/model.safetensors") for devices in (1, 8)]
+    assert all(np.allclose(weights[0][name], weights[1][name], atol=1e-4) for name in weights[0])
 
 
 @pytest.mark.long
