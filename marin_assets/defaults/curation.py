@@ -115,12 +115,12 @@ def default_consolidate(
 
 @checks_arguments("documents", "kinds")
 def default_personal_data(name: str, documents: Step | InputName, *, kinds: Sequence[str] = FINEWEB_KINDS) -> Step:
-    """Return the step "clean/<name>": the documents with a replacement for each match of these kinds.
+    """Return the step "documents/<name>/clean": the documents with a replacement for each match of these kinds.
 
     Kinds are "email", "ipv4", "ipv6", "phone", "card", "iban" and "secret"; by default FineWeb's.
     """
     config = ReplacePersonalDataConfig(documents_path=output_path_of(documents), kinds=versioned(tuple(kinds)))
-    return curated(f"clean/{name}", replace_personal_data, config)
+    return curated(f"documents/{name}/clean", replace_personal_data, config)
 
 
 def _path(source: Step | InputName | str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from marin_assets.catalog.asset_key import group_of
 from marin_assets.stages.filter.filter_documents import FilterDocumentsConfig
 from marin_assets.stages.train.config import TrainLmConfig
 from marin_assets.stages.train.specs.model import ModelSpec
@@ -76,6 +77,13 @@ def test_recipes_of_a_crawl_share_its_documents_and_its_tokenizer() -> None:
     names = [node.name for node in graph]
     assert len(names) == len(set(names))
     assert names.count("documents/recipes/crawl") == names.count("tokenizers/recipes/crawl") == 1
+
+
+@pytest.mark.parametrize("name", [*OF_A_CRAWL, *LARGE, "wikipedia_like"])
+def test_the_steps_of_a_recipe_are_in_its_group_or_in_that_of_a_recipe_that_it_continues(name: str) -> None:
+    groups = {group_of(node) for node in build_graph(recipe(name).steps())}
+    assert f"recipes_{name}" in groups
+    assert not {group for group in groups if not group.startswith("recipes")}
 
 
 def test_the_filters_of_a_recipe_are_those_of_its_paper() -> None:

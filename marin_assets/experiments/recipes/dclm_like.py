@@ -16,7 +16,7 @@ the pages, as its crawl is small. `--crawl` is a WARC file, a folder of them in 
 
 from __future__ import annotations
 
-from marin_assets import Step, executor_main, expect, output_path_of, versioned
+from marin_assets import Step, executor_main, expect, output_path_of, step_group, versioned
 from marin_assets.defaults import (
     default_consolidate,
     default_docstring_crawl,
@@ -45,40 +45,43 @@ def steps(crawl: str | None = CRAWL) -> list[Step]:
     """Return the steps from the WARC files at `crawl` to tokens; None: of a crawl that is written here."""
     source = default_docstring_crawl("recipes/warc") if crawl is None else crawl
     documents = default_warc("recipes/crawl", source, expectations=[expect("pages_kept", at_least=1)])
-    judged = {
-        "language": default_languages(NAME, documents, ["en"], at_least=0.65),
-        "filters": default_filters(NAME, documents, dclm_filters()),
-    }
-    selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
-    passages = curated(
-        f"attributes/{NAME}/repeated_passages",
-        repeated_passages,
-        RepeatedPassagesConfig(
-            documents_path=output_path_of(selected),
-            words=versioned(13),
-            unit=versioned("line"),
-            document_share=versioned(0.8),
-        ),
-    )
-    unique = default_consolidate(f"unique/{NAME}", selected, {"repeated_passages": passages})
+    with step_group("filters"):
+        judged = {
+            "language": default_languages(NAME, documents, ["en"], at_least=0.65),
+            "filters": default_filters(NAME, documents, dclm_filters()),
+        }
+        selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
+    with step_group("duplicates"):
+        passages = curated(
+            f"attributes/{NAME}/repeated_passages",
+            repeated_passages,
+            RepeatedPassagesConfig(
+                documents_path=output_path_of(selected),
+                words=versioned(13),
+                unit=versioned("line"),
+                document_share=versioned(0.8),
+            ),
+        )
+        unique = default_consolidate(f"consolidated/{NAME}/unique", selected, {"repeated_passages": passages})
     preferred = default_python_text("recipes", vocab_size=2048, validation_fraction=0.08).prose
-    classifier = curated(
-        f"classifiers/{NAME}",
-        train_fasttext,
-        TrainFastTextConfig(
-            examples={"positive": preferred if PREFERRED is None else PREFERRED, "negative": output_path_of(unique)}
-        ),
-    )
-    quality = curated(
-        f"attributes/{NAME}/quality",
-        score_quality,
-        ScoreQualityConfig(
-            documents_path=output_path_of(unique),
-            model_path=output_path_of(classifier),
-            keep_fraction=versioned(0.5 if crawl is None else 0.1),
-        ),
-    )
-    best = default_consolidate(f"best/{NAME}", unique, {"quality": quality})
+    with step_group("quality"):
+        classifier = curated(
+            f"classifiers/{NAME}",
+            train_fasttext,
+            TrainFastTextConfig(
+                examples={"positive": preferred if PREFERRED is None else PREFERRED, "negative": output_path_of(unique)}
+            ),
+        )
+        quality = curated(
+            f"attributes/{NAME}/quality",
+            score_quality,
+            ScoreQualityConfig(
+                documents_path=output_path_of(unique),
+                model_path=output_path_of(classifier),
+                keep_fraction=versioned(0.5 if crawl is None else 0.1),
+            ),
+        )
+        best = default_consolidate(f"consolidated/{NAME}", unique, {"quality": quality})
     tokenizer = default_tokenizer("recipes/crawl", documents, vocab_size=2048)
     return [default_tokenize(NAME, best, tokenizer, validation_fraction=0.05)]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from marin_assets import Step, executor_main, expect, output_path_of, versioned
+from marin_assets import Step, executor_main, expect, output_path_of, step_group, versioned
 from marin_assets.defaults import (
     default_consolidate,
     default_docstring_crawl,
@@ -74,24 +74,25 @@ def steps(crawl: str | None = CRAWL) -> list[Step]:
 
 def web(documents: Step) -> Step:
     """Return the subset of the web."""
-    personal = curated(
-        f"attributes/{NAME}/personal_data",
-        find_personal_data,
-        FindPersonalDataConfig(documents_path=output_path_of(documents), at_most=versioned(5)),
-    )
-    judged = {
-        "language": default_languages(NAME, documents, ["en"], at_least=0.5),
-        "filters": default_filters(NAME, documents, list(map(named, FILTERS))),
-        "personal_data": personal,
-    }
-    selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
-    paragraphs = curated(
-        f"attributes/{NAME}/duplicate_paragraphs",
-        duplicate_paragraphs,
-        DuplicateParagraphsConfig(documents_path=output_path_of(selected)),
-    )
-    unique = default_consolidate(f"unique/{NAME}", selected, {"duplicate_paragraphs": paragraphs})
-    return default_personal_data(NAME, unique)
+    with step_group("web"):
+        personal = curated(
+            f"attributes/{NAME}/personal_data",
+            find_personal_data,
+            FindPersonalDataConfig(documents_path=output_path_of(documents), at_most=versioned(5)),
+        )
+        judged = {
+            "language": default_languages(NAME, documents, ["en"], at_least=0.5),
+            "filters": default_filters(NAME, documents, list(map(named, FILTERS))),
+            "personal_data": personal,
+        }
+        selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
+        paragraphs = curated(
+            f"attributes/{NAME}/duplicate_paragraphs",
+            duplicate_paragraphs,
+            DuplicateParagraphsConfig(documents_path=output_path_of(selected)),
+        )
+        unique = default_consolidate(f"consolidated/{NAME}", selected, {"duplicate_paragraphs": paragraphs})
+        return default_personal_data(NAME, unique)
 
 
 if __name__ == "__main__":

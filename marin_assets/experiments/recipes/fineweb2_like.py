@@ -17,7 +17,7 @@ list of paths.
 
 from __future__ import annotations
 
-from marin_assets import Step, executor_main, output_path_of, versioned
+from marin_assets import Step, executor_main, output_path_of, step_group, versioned
 from marin_assets.defaults import (
     default_consolidate,
     default_download,
@@ -74,11 +74,15 @@ def declaration() -> Step:
 def language_steps(tag: str, documents: Step) -> Step:
     """Return the documents of one language that are left."""
     name = f"{NAME}/{tag}"
-    language = default_languages(name, documents, [tag], at_least=AT_LEAST)
-    own = default_consolidate(f"identified/{name}", documents, {"language": language})
-    unique = default_consolidate(f"unique/{name}", own, {"near_duplicates": default_near_duplicates(name, own)})
-    filters = default_filters(name, unique, fineweb2_filters(tag), language=tag)
-    return default_personal_data(name, default_consolidate(f"selected/{name}", unique, {"filters": filters}))
+    with step_group(f"{tag}/identified"):
+        language = default_languages(name, documents, [tag], at_least=AT_LEAST)
+        own = default_consolidate(f"documents/{name}/identified", documents, {"language": language})
+        unique = default_consolidate(
+            f"consolidated/{name}", own, {"near_duplicates": default_near_duplicates(name, own)}
+        )
+    with step_group(f"{tag}/filtered"):
+        filters = default_filters(name, unique, fineweb2_filters(tag), language=tag)
+        return default_personal_data(name, default_consolidate(f"selected/{name}", unique, {"filters": filters}))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, expect, output_path_of, versioned
+from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, expect, output_path_of, step_group, versioned
 from marin_assets.defaults import (
     default_consolidate,
     default_package_files,
@@ -77,25 +77,26 @@ def _annotated(documents: Iterator[Document], counts: dict[str, float]) -> Itera
 def steps(crawl: str | None = CRAWL) -> list[Step]:
     """Return the steps from the WARC files at `crawl` to tokens; None: of a crawl that is written here."""
     documents = unique_steps(crawl)
-    sample = curated(
-        f"samples/{NAME}",
-        sample_documents,
-        SampleDocumentsConfig(documents_path=output_path_of(document_steps(crawl)), fraction=versioned(ANNOTATED)),
-    )
-    annotated = curated(f"annotated/{NAME}", annotate, AnnotateConfig(documents_path=output_path_of(sample)))
-    classifier = curated(
-        f"classifiers/{NAME}",
-        train_encoder,
-        TrainEncoderConfig(
-            encoder_path=output_path_of(default_package_files(f"{NAME}/encoder", *ENCODER)),
-            examples={"score": output_path_of(annotated)},
-            target=versioned("score"),
-            max_tokens=versioned(TOKENS),
-            validation_fraction=versioned(0.2),
-        ),
-        extras=("curate", "train"),
-        expectations=[expect("correlation_lower95", at_least=0.1)],
-    )
+    with step_group("classifier"):
+        sample = curated(
+            f"samples/{NAME}",
+            sample_documents,
+            SampleDocumentsConfig(documents_path=output_path_of(document_steps(crawl)), fraction=versioned(ANNOTATED)),
+        )
+        annotated = curated(f"labels/{NAME}", annotate, AnnotateConfig(documents_path=output_path_of(sample)))
+        classifier = curated(
+            f"classifiers/{NAME}",
+            train_encoder,
+            TrainEncoderConfig(
+                encoder_path=output_path_of(default_package_files(f"{NAME}/encoder", *ENCODER)),
+                examples={"score": output_path_of(annotated)},
+                target=versioned("score"),
+                max_tokens=versioned(TOKENS),
+                validation_fraction=versioned(0.2),
+            ),
+            extras=("curate", "train"),
+            expectations=[expect("correlation_lower95", at_least=0.1)],
+        )
     education = curated(
         f"attributes/{NAME}/education",
         score_by_encoder,
@@ -107,7 +108,7 @@ def steps(crawl: str | None = CRAWL) -> list[Step]:
         ),
         extras=("curate", "train"),
     )
-    educational = default_consolidate(f"educational/{NAME}", documents, {"education": education})
+    educational = default_consolidate(f"selected/{NAME}", documents, {"education": education})
     clean = default_personal_data(NAME, educational)
     tokenizer = default_tokenizer("recipes/crawl", document_steps(crawl), vocab_size=2048)
     return [default_tokenize(NAME, clean, tokenizer, validation_fraction=0.05)]

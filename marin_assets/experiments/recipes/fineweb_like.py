@@ -16,7 +16,7 @@ python -m marin_assets.experiments.recipes.fineweb_like --crawl https://data.com
 
 from __future__ import annotations
 
-from marin_assets import Step, executor_main, expect
+from marin_assets import Step, executor_main, expect, step_group
 from marin_assets.defaults import (
     default_consolidate,
     default_docstring_crawl,
@@ -55,13 +55,15 @@ def unique_steps(crawl: str | None) -> Step:
     """Return the documents that all filters keep, each once."""
     documents = document_steps(crawl)
     addresses = [] if URL_LISTS is None else [named("url@refinedweb")]
-    judged = {
-        "language": default_languages(NAME, documents, ["en"], at_least=0.65),
-        "filters": default_filters(NAME, documents, [*addresses, *fineweb_filters()], url_lists=URL_LISTS),
-    }
-    selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
-    copies = default_near_duplicates(NAME, selected)
-    return default_consolidate(f"unique/{NAME}", selected, {"near_duplicates": copies})
+    with step_group("filters"):
+        judged = {
+            "language": default_languages(NAME, documents, ["en"], at_least=0.65),
+            "filters": default_filters(NAME, documents, [*addresses, *fineweb_filters()], url_lists=URL_LISTS),
+        }
+        selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
+    with step_group("duplicates"):
+        copies = default_near_duplicates(NAME, selected)
+        return default_consolidate(f"consolidated/{NAME}", selected, {"near_duplicates": copies})
 
 
 if __name__ == "__main__":

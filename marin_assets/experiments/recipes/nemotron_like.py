@@ -23,7 +23,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from marin_assets import THIS_OUTPUT_PATH, InputName, Step, executor_main, output_path_of, versioned
+from marin_assets import THIS_OUTPUT_PATH, InputName, Step, executor_main, output_path_of, step_group, versioned
 from marin_assets.defaults import (
     default_consolidate,
     default_docstring_crawl,
@@ -112,58 +112,64 @@ def ensemble(model_path: str, models: Sequence[str]) -> Callable[[list[str]], li
 
 def steps(crawl: str | None = CRAWL) -> list[Step]:
     """Return the steps from the WARC files at `crawl` to a model of all buckets; None: of an example."""
-    return [*bucket_steps(crawl).values(), model(crawl)]
+    tokens = bucket_steps(crawl)
+    model = default_train(NAME, lm_mixture_data_config(tokens, dict(WEIGHTS)), LlamaSpec(), TRAINING)
+    return [*tokens.values(), model]
 
 
 def bucket_steps(crawl: str | None = CRAWL) -> dict[str, Step]:
     """Return the tokens of each bucket."""
     source = default_docstring_crawl("recipes/warc") if crawl is None else crawl
     documents = default_warc("recipes/crawl", source)
-    english = default_consolidate(
-        f"english/{NAME}", documents, {"language": default_languages(NAME, documents, ["en"], at_least=0.3)}
-    )
-    unique = default_consolidate(f"unique/{NAME}", english, {"near_duplicates": default_near_duplicates(NAME, english)})
+    with step_group("duplicates"):
+        english = default_consolidate(
+            f"selected/{NAME}", documents, {"language": default_languages(NAME, documents, ["en"], at_least=0.3)}
+        )
+        unique = default_consolidate(
+            f"consolidated/{NAME}", english, {"near_duplicates": default_near_duplicates(NAME, english)}
+        )
     text = default_python_text("recipes", vocab_size=2048, validation_fraction=0.08)
     others: dict[str, InputName] = {"listings": text.listings, "crawl": output_path_of(unique)}
-    classifiers = [
-        curated(
-            f"classifiers/{NAME}/prose_or_{kind}",
-            train_fasttext,
-            TrainFastTextConfig(examples={"positive": text.prose, "negative": negative}),
+    with step_group("ranks"):
+        classifiers = [
+            curated(
+                f"classifiers/{NAME}/prose_or_{kind}",
+                train_fasttext,
+                TrainFastTextConfig(examples={"positive": text.prose, "negative": negative}),
+            )
+            for kind, negative in others.items()
+        ]
+        models = [output_path_of(classifier) for classifier in classifiers]
+        sample = curated(
+            f"samples/{NAME}",
+            sample_documents,
+            SampleDocumentsConfig(
+                documents_path=output_path_of(unique), fraction=versioned(1.0 if crawl is None else SAMPLED)
+            ),
         )
-        for kind, negative in others.items()
-    ]
-    models = [output_path_of(classifier) for classifier in classifiers]
-    sample = curated(
-        f"samples/{NAME}",
-        sample_documents,
-        SampleDocumentsConfig(
-            documents_path=output_path_of(unique), fraction=versioned(1.0 if crawl is None else SAMPLED)
-        ),
-    )
-    ranks = curated(f"ranks/{NAME}", measure_ranks, RanksConfig(documents_path=output_path_of(sample), models=models))
-    quality = curated(
-        f"attributes/{NAME}/quality",
-        score_by_function,
-        ScoreByFunctionConfig(
-            documents_path=output_path_of(unique),
-            function=versioned("marin_assets.experiments.recipes.nemotron_like:ensemble"),
-            model_path=output_path_of(ranks),
-            settings={"models": models},
-        ),
-    )
+        ranks = curated(
+            f"classifiers/{NAME}/ranks",
+            measure_ranks,
+            RanksConfig(documents_path=output_path_of(sample), models=models),
+        )
+        quality = curated(
+            f"attributes/{NAME}/quality",
+            score_by_function,
+            ScoreByFunctionConfig(
+                documents_path=output_path_of(unique),
+                function=versioned("marin_assets.experiments.recipes.nemotron_like:ensemble"),
+                model_path=output_path_of(ranks),
+                settings={"models": models},
+            ),
+        )
     tokenizer = default_tokenizer("recipes/crawl", documents, vocab_size=2048)
     tokens = {}
-    for bucket, (lowest, highest) in BUCKETS.items():
-        ranked = Applied(name="quality", path=output_path_of(quality), at_least=lowest, at_most=highest)
-        kept = default_consolidate(f"buckets/{NAME}/{bucket}", unique, [ranked])
-        tokens[bucket] = default_tokenize(f"{NAME}/{bucket}", kept, tokenizer, validation_fraction=0.05)
+    with step_group("buckets"):
+        for bucket, (lowest, highest) in BUCKETS.items():
+            ranked = Applied(name="quality", path=output_path_of(quality), at_least=lowest, at_most=highest)
+            kept = default_consolidate(f"consolidated/{NAME}/{bucket}", unique, [ranked])
+            tokens[bucket] = default_tokenize(f"{NAME}/{bucket}", kept, tokenizer, validation_fraction=0.05)
     return tokens
-
-
-def model(crawl: str | None = CRAWL) -> Step:
-    """Return the training on the mixture."""
-    return default_train(NAME, lm_mixture_data_config(bucket_steps(crawl), dict(WEIGHTS)), LlamaSpec(), TRAINING)
 
 
 if __name__ == "__main__":

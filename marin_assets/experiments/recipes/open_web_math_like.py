@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, expect, output_path_of, versioned
+from marin_assets import THIS_OUTPUT_PATH, Step, executor_main, expect, output_path_of, step_group, versioned
 from marin_assets.defaults import (
     default_consolidate,
     default_docstring_crawl,
@@ -92,37 +92,40 @@ def math_score(model_path: str) -> Callable[[list[str]], list[dict[str, float]]]
 def steps(crawl: str | None = CRAWL) -> list[Step]:
     """Return the steps from the WARC files at `crawl` to tokens; None: of a crawl that is written here."""
     documents = document_steps(crawl)
-    examples = curated(f"examples/{NAME}", divide, ExamplesConfig(documents_path=output_path_of(documents)))
-    classifier = curated(
-        f"classifiers/{NAME}",
-        train_fasttext,
-        TrainFastTextConfig(
-            examples={side: output_path_of(examples, side) for side in ("math", "others")},
-            validation_fraction=versioned(0.2),
-            epochs=versioned(25),
-            learning_rate=versioned(0.5),
-        ),
-        expectations=[expect("accuracy_lower95", at_least=0.6)],
-    )
-    mathematics = curated(
-        f"attributes/{NAME}/mathematics",
-        score_by_function,
-        ScoreByFunctionConfig(
-            documents_path=output_path_of(documents),
-            function=versioned("marin_assets.experiments.recipes.open_web_math_like:math_score"),
-            model_path=output_path_of(classifier),
-            at_least=versioned(1.0),
-        ),
-    )
-    judged = {
-        "mathematics": mathematics,
-        "language": default_languages(NAME, documents, ["en"], at_least=0.5),
-        "filters": default_filters(NAME, documents, [named("gopher_repetition@datatrove")]),
-    }
-    selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
-    unique = default_consolidate(
-        f"unique/{NAME}", selected, {"near_duplicates": default_near_duplicates(NAME, selected)}
-    )
+    with step_group("mathematics"):
+        examples = curated(f"examples/{NAME}", divide, ExamplesConfig(documents_path=output_path_of(documents)))
+        classifier = curated(
+            f"classifiers/{NAME}",
+            train_fasttext,
+            TrainFastTextConfig(
+                examples={side: output_path_of(examples, side) for side in ("math", "others")},
+                validation_fraction=versioned(0.2),
+                epochs=versioned(25),
+                learning_rate=versioned(0.5),
+            ),
+            expectations=[expect("accuracy_lower95", at_least=0.6)],
+        )
+        mathematics = curated(
+            f"attributes/{NAME}/mathematics",
+            score_by_function,
+            ScoreByFunctionConfig(
+                documents_path=output_path_of(documents),
+                function=versioned("marin_assets.experiments.recipes.open_web_math_like:math_score"),
+                model_path=output_path_of(classifier),
+                at_least=versioned(1.0),
+            ),
+        )
+    with step_group("filters"):
+        judged = {
+            "mathematics": mathematics,
+            "language": default_languages(NAME, documents, ["en"], at_least=0.5),
+            "filters": default_filters(NAME, documents, [named("gopher_repetition@datatrove")]),
+        }
+        selected = default_consolidate(f"selected/{NAME}", documents, judged, expectations=[expect("kept", at_least=1)])
+    with step_group("duplicates"):
+        unique = default_consolidate(
+            f"consolidated/{NAME}", selected, {"near_duplicates": default_near_duplicates(NAME, selected)}
+        )
     tokenizer = default_tokenizer(NAME, documents, vocab_size=2048)
     return [default_tokenize(NAME, unique, tokenizer, validation_fraction=0.05)]
 

@@ -1,4 +1,4 @@
-"""Texts in many languages from Debian's packages: manual pages, the kernel's documentation, fortunes.
+"""Texts in many languages from Debian's packages: manual pages, references, the kernel's documentation, fortunes.
 
     python tests/benchmarks/sides/mixed_texts.py FILE [PER_SOURCE]
 
@@ -31,6 +31,12 @@ MANUALS = {
     "man, Portuguese": ("manpages-pt-br",),
     "man, Dutch": ("manpages-nl",),
     "man, Romanian": ("manpages-ro",),
+    "man, Danish": ("manpages-da",),
+    "man, Swedish": ("manpages-sv",),
+    "man, Czech": ("manpages-cs",),
+    "man, Hungarian": ("manpages-hu",),
+    "man, Serbian": ("manpages-sr",),
+    "man, Greek": ("manpages-el",),
     "man, Polish": ("manpages-pl",),
     "man, Turkish": ("manpages-tr",),
     "man, Vietnamese": ("manpages-vi",),
@@ -47,21 +53,31 @@ FORTUNES = {
     "fortunes, Russian": "fortunes-ru",
     "fortunes, Chinese": "fortunes-zh",
 }
+REFERENCES = {
+    "reference, German": "debian-reference-de",
+    "reference, French": "debian-reference-fr",
+    "reference, Italian": "debian-reference-it",
+    "reference, Portuguese": "debian-reference-pt",
+    "reference, Japanese": "debian-reference-ja",
+    "reference, Chinese": "debian-reference-zh-cn",
+}
 KERNEL = {"kernel, English": "Documentation", "kernel, translated": "translations"}
 SEED = 0
-PIECES = 8
+PIECES = 12
 """At most, of one page: a long one does not outweigh the others."""
 
 
 def mixed_texts(per_source: int) -> list[tuple[str, str]]:
     """Return (source, text), at most `per_source` of each source."""
     with tempfile.TemporaryDirectory() as folder:
-        packages = {*(name for names in MANUALS.values() for name in names), *FORTUNES.values(), "linux-doc-6.1"}
+        packages = {*(name for names in MANUALS.values() for name in names), *FORTUNES.values()}
+        packages |= {*REFERENCES.values(), "linux-doc-6.1"}
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda name: _unpack(name, folder), sorted(packages)))
         return [
             *((source, text) for source, names in MANUALS.items() for text in _manuals(folder, names, per_source)),
             *((source, text) for source, name in FORTUNES.items() for text in _fortunes(folder, name, per_source)),
+            *((source, text) for source, name in REFERENCES.items() for text in _reference(folder, name, per_source)),
             *((source, text) for source in KERNEL for text in _kernel(folder, source, per_source)),
         ]
 
@@ -98,6 +114,11 @@ def _fortunes(folder: str, name: str, count: int) -> Iterator[str]:
     joined = "\n\n".join("\n\n".join(re.split(r"\n%+\n", text)) for text in texts)
     pieces = list(cut(re.sub(r"\x1b\[[0-9;]*m", "", joined)))
     yield from _shuffled(pieces)[:count]
+
+
+def _reference(folder: str, name: str, count: int) -> Iterator[str]:
+    [path] = Path(folder, name).glob("usr/share/debian-reference/*.txt.gz")
+    yield from list(cut(gzip.decompress(path.read_bytes()).decode(errors="replace")))[:count]
 
 
 def _kernel(folder: str, source: str, count: int) -> Iterator[str]:
