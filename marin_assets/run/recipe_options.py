@@ -46,6 +46,8 @@ def take_source_option(build: Callable[[str | None], Sequence[Step]], option: st
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument(option, metavar="PATH", default=default, dest="source")
     options, sys.argv[1:] = parser.parse_known_args()
+    if options.source is not None and not options.source.strip():
+        parser.error(f"{option} is {options.source!r}, expected a path or an address")
     try:
         return list(build(options.source))
     except ValueError as error:
