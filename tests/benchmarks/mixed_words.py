@@ -4,8 +4,9 @@
 
 The texts are Debian's manual pages in 21 languages, references and fortunes in six, and the kernel's documentation with
 its translations (`sides/mixed_texts.py`, which downloads the packages; FILE holds texts that it wrote before).
-datatrove runs in an environment of its own. Each filter is asked alone. For each filter and source: how many datatrove keeps, and
-with each splitter the share of equal decisions and, of the documents that datatrove keeps, the share that is rejected.
+datatrove runs in an environment of its own. Each filter is asked alone. For each filter and source: how many datatrove
+keeps, and with each splitter the share of equal decisions and, of the documents that datatrove keeps, the share that is
+rejected.
 
 Limit: 99.9 % equal decisions for each filter on all texts together, with the default splitter. Exits 1 if it is missed.
 Takes five minutes with 300 texts of each source.
