@@ -21,6 +21,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 
@@ -87,7 +88,13 @@ class CrawlShard:
 
 def installed(*packages: str) -> dict[str, str]:
     """Return name -> version of installed packages. Raises DocstringCrawlError for one that is not installed."""
-    return {name: _distribution(name).version for name in packages}
+    return {name: _version(name) for name in packages}
+
+
+@cache
+def _version(name: str) -> str:
+    """Parsing the metadata of a package takes a millisecond, and recipes share their packages."""
+    return _distribution(name).version
 
 
 def _distribution(name: str) -> importlib.metadata.Distribution:
@@ -130,7 +137,7 @@ def _check(config: DocstringCrawlConfig) -> None:
 
 def _check_versions(packages: Mapping[str, str]) -> None:
     for name, version in packages.items():
-        if (here := _distribution(name).version) != version:
+        if (here := _version(name)) != version:
             raise DocstringCrawlError(
                 f"The config requests docstrings of {name} {version}, but {here} is installed. Install that version, "
                 f"or pass versioned(installed({name!r}))."
