@@ -19,12 +19,12 @@ from marin_assets.stages.personal_data.replace_personal_data import ReplacePerso
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation, expect
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, output_path_of, versioned
+from marin_assets.step.values import ConfigError, InputName, output_path_of, versioned
 
 ALL_COUNTED = (expect("documents_unaccounted", at_least=0, at_most=0),)
 
 
-@checks_arguments("documents", "filters")
+@checks_arguments("documents")
 def default_filters(
     name: str,
     documents: Step | InputName,
@@ -50,7 +50,7 @@ def default_filters(
     return curated(f"attributes/{name}/filters", filter_documents, config)
 
 
-@checks_arguments("documents", "languages", "thresholds")
+@checks_arguments("documents")
 def default_languages(
     name: str,
     documents: Step | InputName,
@@ -72,7 +72,7 @@ def default_languages(
     return curated(f"attributes/{name}/language", identify_language, config, extras=("curate", "language"))
 
 
-@checks_arguments("documents", "minhash")
+@checks_arguments("documents")
 def default_near_duplicates(
     name: str, documents: Step | InputName, *, minhash: MinHash = FINEWEB, keep: str = "first"
 ) -> Step:
@@ -91,7 +91,7 @@ def default_near_duplicates(
     return curated(f"attributes/{name}/near_duplicates", decide_near_duplicates, config)
 
 
-@checks_arguments("documents", "attributes")
+@checks_arguments("documents")
 def default_consolidate(
     name: str,
     documents: Step | InputName,
@@ -109,11 +109,17 @@ def default_consolidate(
         if isinstance(attributes, Mapping)
         else list(attributes)
     )
+    for attribute in applied:
+        if not isinstance(attribute, Applied):
+            raise ConfigError(
+                f"default_consolidate got {attribute!r:.80} in its attributes, expected Applied(name=…, path=…). Pass "
+                'steps by name: {"filters": step}.'
+            )
     config = ConsolidateConfig(documents_path=output_path_of(documents), attributes=applied)
     return curated(name, consolidate, config, expectations=(*ALL_COUNTED, *expectations))
 
 
-@checks_arguments("documents", "kinds")
+@checks_arguments("documents")
 def default_personal_data(name: str, documents: Step | InputName, *, kinds: Sequence[str] = FINEWEB_KINDS) -> Step:
     """Return the step "documents/<name>/clean": the documents with a replacement for each match of these kinds.
 

@@ -71,7 +71,7 @@ def default_docstring_chats(name: str, *, max_chats: int | None = None) -> Step:
     )
 
 
-@checks_arguments("packages")
+@checks_arguments()
 def default_docstring_crawl(
     name: str, packages: Sequence[str] | Mapping[str, str] = PACKAGES, *, max_modules: int | None = None
 ) -> Step:

@@ -9,7 +9,7 @@ python -m marin_assets.experiments.recipes.fineweb_like --crawl https://data.com
     English, with a score of at least 0.65             FineWeb: the larger file of the same model
     Gopher's repetition and quality, C4, FineWeb's own the decisions are datatrove's
     near-duplicates of this crawl, one of each is kept FineWeb's MinHash: 14 bands of 8 hashes of 5 words
-    e-mail and IP addresses are replaced               the decisions are datatrove's
+    e-mail and IP addresses are replaced               the kinds are those of FineWeb
 
 `--crawl` is a WARC file, a folder of them in any store, or a list of paths. CRAWL has the same in this file.
 """

@@ -23,7 +23,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from marin_assets import THIS_OUTPUT_PATH, InputName, Step, executor_main, output_path_of, step_group, versioned
+from marin_assets import THIS_OUTPUT_PATH, InputName, Step, executor_main, expect, output_path_of, step_group, versioned
 from marin_assets.defaults import (
     default_consolidate,
     default_docstring_crawl,
@@ -120,7 +120,7 @@ def steps(crawl: str | None = CRAWL) -> list[Step]:
 def bucket_steps(crawl: str | None = CRAWL) -> dict[str, Step]:
     """Return the tokens of each bucket."""
     source = default_docstring_crawl("recipes/warc") if crawl is None else crawl
-    documents = default_warc("recipes/crawl", source)
+    documents = default_warc("recipes/crawl", source, expectations=[expect("pages_kept", at_least=1)])
     with step_group("duplicates"):
         english = default_consolidate(
             f"selected/{NAME}", documents, {"language": default_languages(NAME, documents, ["en"], at_least=0.3)}

@@ -104,7 +104,7 @@ class OpenTable:
 
 def mark(page: str) -> str:
     """Return the page with marks, or the page itself if it has nothing to mark. Takes linear time."""
-    page = without_marks(page, page.encode("utf-8", "surrogatepass"))
+    page = without_own_marks(page, page.encode("utf-8", "surrogatepass"))
     return Marker(TAG).marked(parts_of(page, text_alone=False)[0]) if WORTH_MARKING.search(page) else page
 
 
@@ -114,7 +114,7 @@ def mark_main(page: str, last: LastPage, *, keep_figures: bool) -> str:
 
     With `keep_figures`, figures and their captions are other elements, which Resiliparse does not leave out.
     """
-    page = without_marks(page, last.encoded(page))
+    page = without_own_marks(page, last.encoded(page))
     parts, marker = last.parts(page), Marker(MAIN_TAG, keep_figures=keep_figures)
     marked = marker.marked(parts)
     if marker.is_worth or last.has(page, "pre", "math"):
@@ -122,7 +122,7 @@ def mark_main(page: str, last: LastPage, *, keep_figures: bool) -> str:
     return Marker(CHANGED_TAG, keep_figures=keep_figures).marked(parts)
 
 
-def without_marks(page: str, encoded: bytes) -> str:
+def without_own_marks(page: str, encoded: bytes) -> str:
     """Return a page without marks of its own."""
     # One byte is found ten times as fast as two, and two in the bytes ten times as fast as ALL in the text.
     return ALL.sub("", page) if ALL_BYTES[:1] in encoded and ALL_BYTES in encoded else page

@@ -115,10 +115,10 @@ def test_a_package_that_is_not_installed_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"), [("packages", {}, "packages is empty"), ("shards", 0, "shards is 0")]
+    ("field", "value", "sentence"), [("packages", {}, "packages is empty"), ("shards", 0, "shards is 0")]
 )
-def test_a_wrong_field_is_told(tmp_path: Path, field: str, value: object, told: str) -> None:
-    with pytest.raises(DocstringCrawlError, match=told):
+def test_a_wrong_field_is_one_sentence(tmp_path: Path, field: str, value: object, sentence: str) -> None:
+    with pytest.raises(DocstringCrawlError, match=sentence):
         written(tmp_path, **{field: value})
 
 

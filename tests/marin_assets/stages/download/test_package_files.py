@@ -48,7 +48,7 @@ def test_a_file_that_was_changed_is_not_copied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "folder", "told"),
+    ("package", "folder", "sentence"),
     [
         ("dagster", "dagster", r"package is 'dagster', expected one version of it"),
         ("dagster>=1", "dagster", r"expected one version of it"),
@@ -57,6 +57,6 @@ def test_a_file_that_was_changed_is_not_copied(tmp_path: Path) -> None:
         (f"dagster=={VERSION}", "dagster/nothing", r"has no files below 'dagster/nothing'"),
     ],
 )
-def test_a_mistake_is_one_sentence(tmp_path: Path, package: str, folder: str, told: str) -> None:
-    with pytest.raises(PackageFilesError, match=told):
+def test_a_mistake_is_one_sentence(tmp_path: Path, package: str, folder: str, sentence: str) -> None:
+    with pytest.raises(PackageFilesError, match=sentence):
         copied(tmp_path, package, folder)
