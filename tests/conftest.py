@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import absl.logging
 import pytest
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import failure_reports
 import object_stores  # it sets the environment for all that follows
+import quick_collection
 import quick_databases
 import rewritten_once
 import schedule
@@ -44,9 +47,12 @@ from ray_cluster import Cluster
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(schedule)
+    config.pluginmanager.register(quick_collection)
     failure_reports.register(config)
     config.pluginmanager.register(FolderTimes())
     quick_databases.quicken()
+    # JAX's handler keeps the stderr of its import, which is pytest's, and would close it when a test configures logging
+    absl.logging.PythonHandler.close = logging.StreamHandler.close
     rewritten_once.rewrite_once(config, Path(__file__).parent)
 
 

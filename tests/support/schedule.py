@@ -23,7 +23,7 @@ SHARED = {
 has them, than a balanced load saves."""
 
 SLOW_TESTS = frozenset((Path(__file__).parents[1] / "slow_tests.txt").read_text().splitlines())
-"""Ids of tests that take 1.5 s or more on two cores, and are not the one proof of what people rely on. An id without
+"""Ids of tests that take 0.4 s or more on two cores, and are not the one proof of what people rely on. An id without
 parameters stands for all of them. `pytest --durations=0` measures; CONTRIBUTING.md describes how the file is kept."""
 
 SLOW_FOLDERS = {"stories", "docs", "train"}
