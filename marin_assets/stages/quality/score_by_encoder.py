@@ -18,8 +18,8 @@ from itertools import islice
 from typing import Any
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_rows
-from marin_assets.inference.encoder.architecture import EncoderError
 from marin_assets.inference.encoder.classifier import NUMBER, EncoderClassifier, find_classifier, load_classifier
+from marin_assets.inference.encoder.errors import EncoderError
 from marin_assets.stages.quality.threshold import SCORES, ThresholdError, check_threshold, keep_best
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
