@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from marin_assets.inference.encoder import bert
+from marin_assets.inference.encoder import bert, deberta, gte, modernbert
 from marin_assets.inference.encoder.architecture import Architecture
 from marin_assets.inference.encoder.errors import EncoderError
 from marin_assets.inference.encoder.model_config import ELSE, ModelConfig
 
 FAMILIES: dict[str, Callable[[ModelConfig], Architecture]] = {
     **dict.fromkeys(bert.FAMILIES, bert.bert_of),
+    deberta.KIND: deberta.deberta_of,
+    modernbert.KIND: modernbert.modernbert_of,
+    gte.KIND: gte.gte_of,
 }
 """Hugging Face's model_type -> the function that reads its config."""
 
