@@ -71,7 +71,7 @@ def default_datashop(
     answer. Documents with a score of at least `positive_from` are positive. Of the corpus, the documents with a
     probability of `at_least` are kept, or a share of `keep_fraction`: pass one of them. `agreement_at_least` is a check
     on the lower bound of the classifier's agreement with the model. `epochs` and `learning_rate` are those of fastText:
-    a small sample wants more of both. With `encoder`, the folder of a model of the BERT family, the classifier is a
+    a small sample wants more of both. With `encoder`, the folder of an encoder such as BERT, the classifier is a
     linear head on it, which has no use for the two; `resources` are also those of its training. Raises ConfigError.
     """
     if encoder is not None and (epochs, learning_rate) != (5, 0.1):

@@ -84,11 +84,12 @@ def write_encoder(
     about = {"model_type": kind, "vocab_size": VOCABULARY, "max_position_embeddings": POSITIONS, **sizes}
     about |= {"pad_token_id": 1 if prefix == "roberta" else 0, **(named if labels else {}), **config}
     (folder / "config.json").write_text(json.dumps(about))
-    _tokenizer(texts).save(str(folder / "tokenizer.json"))
+    make_tokenizer(texts).save(str(folder / "tokenizer.json"))
     return str(folder)
 
 
-def _tokenizer(texts: list[str]) -> Tokenizer:
+def make_tokenizer(texts: list[str]) -> Tokenizer:
+    """A tokenizer of at most VOCABULARY tokens, trained on the texts."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

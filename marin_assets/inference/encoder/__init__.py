@@ -1,1 +1,1 @@
-"""Encoders of text: models of the BERT family, from the folder of a Hugging Face export, without torch."""
+"""Encoders of text: BERT, ModernBERT, DeBERTa, GTE and others, from a Hugging Face folder, without torch."""

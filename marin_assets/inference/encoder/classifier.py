@@ -4,7 +4,7 @@
     encoder.json    of `train_encoder` only: {"format_version", "labels", "form", "max_tokens", "weights_sha256"}
 
 A folder of `train_encoder` has a linear head on the mean of the hidden states, "marin_head" in the file of weights. Any
-other folder has a sequence classifier of Hugging Face, whose head, on the first token, is that of its architecture.
+other folder has a sequence classifier of Hugging Face, whose head is that of its architecture.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from marin_assets.inference.encoder.architecture import (
-    FAMILIES,
-    Architecture,
-    Arrays,
-    EncoderError,
-    hidden_states,
-    scatter,
-)
+from marin_assets.inference.encoder.architecture import Architecture, Arrays
 from marin_assets.inference.encoder.encoder import CONFIG, TOKENIZER, WEIGHTS, Encoder, load_encoder, mean_of
+from marin_assets.inference.encoder.errors import EncoderError
+from marin_assets.inference.encoder.head import head_logits, head_of
+from marin_assets.inference.encoder.parameters import scatter
 from marin_assets.inference.fasttext_model import sha256_of
 from marin_assets.inference.local_copy import copy_to_local
 from marin_resources.storage.files import exists, open_atomic, read_json, write_json
@@ -39,12 +35,6 @@ ABOUT = "encoder.json"
 HEAD = "marin_head"
 SHARE, EACH, NUMBER = "share", "each", "number"
 """Forms of a score: the probability of one label of several, that of a label beside others, and a number."""
-HEADS = {
-    "bert.": ("bert.pooler.dense", "tanh", "classifier"),
-    "roberta.": ("classifier.dense", "tanh", "classifier.out_proj"),
-    "distilbert.": ("pre_classifier", "relu", "classifier"),
-}
-"""Prefix of a family -> the layer on the first token, its activation, and the head after it."""
 
 
 class Head(TypedDict):
@@ -111,13 +101,8 @@ def load_classifier(path: str, weights_sha256: str, max_tokens: int | None = Non
         head = Head(weight=tensors[f"{HEAD}.weight"], bias=tensors[f"{HEAD}.bias"])
         return classifier_of(encoder, head, about["labels"], about["form"])
     labels, form = _labels_of(config, path), _form_of(config)
-    first, activation, last = HEADS[FAMILIES[encoder.architecture.kind][0]]
-    layers = [_layer(tensors, name, path) for name in (first, last)]
-    if layers[1]["bias"].shape[0] != len(labels):
-        raise EncoderError(
-            f"The classifier at {path!r} has {layers[1]['bias'].shape[0]} outputs and {len(labels)} labels."
-        )
-    return _classifier(encoder, partial(_on_first, activation=activation), layers, labels, form)
+    own = head_of(tensors, encoder.architecture, labels, path)
+    return _classifier(encoder, head_logits, own, labels, form)
 
 
 def classifier_of(encoder: Encoder, head: Head, labels: Sequence[str], form: str) -> EncoderClassifier:
@@ -140,14 +125,6 @@ def _classifier(encoder: Encoder, apply: Any, head: Any, labels: Sequence[str], 
 
 def _on_mean(arrays: Arrays, head: Any, tokens: Any, mask: Any, architecture: Architecture) -> Any:
     return mean_of(arrays, tokens, mask, architecture) @ head["weight"].T + head["bias"]
-
-
-def _on_first(arrays: Arrays, layers: Any, tokens: Any, mask: Any, architecture: Architecture, activation: str) -> Any:
-    import jax
-
-    first, last = layers
-    hidden = hidden_states(arrays, tokens, mask, architecture)[:, 0] @ first["weight"].T + first["bias"]
-    return getattr(jax.nn, activation)(hidden) @ last["weight"].T + last["bias"]
 
 
 def save_classifier(
@@ -201,13 +178,3 @@ def _form_of(config: Mapping[str, Any]) -> str:
     if config.get("problem_type") == "regression" or (outputs == 1 and not config.get("problem_type")):
         return NUMBER
     return EACH if config.get("problem_type") == "multi_label_classification" else SHARE
-
-
-def _layer(tensors: Mapping[str, Any], name: str, path: str) -> dict[str, Any]:
-    missing = [f"{name}.{part}" for part in ("weight", "bias") if f"{name}.{part}" not in tensors]
-    if missing:
-        raise EncoderError(
-            f"{path!r} has an encoder without the head of a classifier (no {missing[0]!r}). Pass a sequence "
-            "classifier, or train a head with train_encoder."
-        )
-    return {part: tensors[f"{name}.{part}"] for part in ("weight", "bias")}

@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marin_assets.documents.caches.tokens import read_tokenizer
-from marin_assets.inference.encoder.architecture import (
-    Architecture,
-    Arrays,
-    EncoderError,
-    architecture_of,
-    gather,
-    hidden_states,
-)
+from marin_assets.inference.encoder.architecture import Architecture, Arrays
 from marin_assets.inference.encoder.batches import ROWS, batches_of
+from marin_assets.inference.encoder.errors import EncoderError
+from marin_assets.inference.encoder.families import architecture_of
+from marin_assets.inference.encoder.parameters import gather
 from marin_assets.inference.jax_model import batch_sharding, replicated_sharding
 from marin_resources.step_api.hosts import missing_accelerator
 
@@ -156,6 +152,6 @@ def _tensors(file: str) -> dict[str, Any]:
 
 def mean_of(arrays: Arrays, tokens: Any, mask: Any, architecture: Architecture) -> Any:
     """Return the mean of the hidden states of each row's tokens: (batch, width)."""
-    hidden = hidden_states(arrays, tokens, mask, architecture)
+    hidden = architecture.hidden_states(arrays, tokens, mask)
     weights = mask[..., None].astype(hidden.dtype)
     return (hidden * weights).sum(axis=1) / weights.sum(axis=1).clip(1)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from marin_assets.inference.encoder.batches import ROWS, padded, padded_lengths
 from marin_assets.inference.encoder.classifier import Head
 from marin_assets.inference.encoder.encoder import Encoder, mean_of
+from marin_assets.inference.encoder.parameters import matrices_of
 from marin_assets.stages.quality.fit_head import losses
 from marin_resources.step_api.progress import checkpoint_requested, report_checkpoint, report_resumed, report_step
 from marin_resources.storage.files import exists, open_atomic, read_bytes
@@ -62,7 +63,7 @@ def finetune(
     warmup = min(int(total * schedule.warmup), total - 1)
     rate = optax.warmup_cosine_decay_schedule(0.0, schedule.learning_rate, warmup, total)
     matrices = (
-        {key: array.ndim == 3 or key in ("word", "position", "type") for key, array in encoder.arrays.items()},
+        matrices_of(encoder.arrays, encoder.architecture),
         {"weight": True, "bias": False},
     )
     optimizer = optax.chain(

@@ -1,16 +1,19 @@
 """Score documents by an encoder: attributes with the score of a label, "low_quality" below a threshold.
 
-In:  documents, and a classifier of `train_encoder`, or any sequence classifier of Hugging Face (BERT, RoBERTa,
-     XLM-RoBERTa, CamemBERT, DistilBERT).
+In:  documents, and a classifier of `train_encoder`, or the folder of a sequence classifier of Hugging Face, of a family
+     in `inference/encoder/families.py`.
 Out: attributes, shard for shard; value is the score with 6 digits: the probability of `label`, or the number that a
      regression returns.
 
 Phases and threshold are those of `score_quality`. A text is read up to `max_tokens`. Texts are sorted by their length
 and padded to one of a few lengths, in batches of a fixed size, so the score of a text depends on no other text.
+
+A shard that was killed continues after the blocks of SORTED documents that it had scored, with the same bytes.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,8 +21,15 @@ from itertools import islice
 from typing import Any
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_rows
-from marin_assets.inference.encoder.architecture import EncoderError
-from marin_assets.inference.encoder.classifier import NUMBER, EncoderClassifier, find_classifier, load_classifier
+from marin_assets.inference.encoder.classifier import (
+    FORMAT_VERSION,
+    NUMBER,
+    EncoderClassifier,
+    find_classifier,
+    load_classifier,
+)
+from marin_assets.inference.encoder.errors import EncoderError
+from marin_assets.stages.quality.score_journal import ScoreJournal, remove_score_journals
 from marin_assets.stages.quality.threshold import SCORES, ThresholdError, check_threshold, keep_best
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -27,6 +37,7 @@ from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.file_shards import FileShard, folder_state
 from marin_resources.ray_tpu.shards.map_shards import map_shards
 from marin_resources.storage.paths import join
+from marin_resources.wire.config_json import encode
 
 KINDS = ("jax",)
 
@@ -65,6 +76,8 @@ class ScoreConfig:
     """Config of a shard of `score_shard`."""
 
     model_path: str
+    output_path: str
+    """Output of the stage."""
     weights_sha256: str
     label: str | None
     max_tokens: int | None
@@ -80,6 +93,7 @@ def score_by_encoder(config: ScoreByEncoderConfig) -> dict[str, Any]:
     _check(config)
     score_config = ScoreConfig(
         model_path=config.model_path,
+        output_path=config.output_path,
         weights_sha256=find_classifier(config.model_path),
         label=config.label,
         max_tokens=config.max_tokens,
@@ -96,6 +110,7 @@ def score_by_encoder(config: ScoreByEncoderConfig) -> dict[str, Any]:
         also_read=[folder_state(config.model_path)],
     )
     map_shards(score_shard, scored, output_path=config.output_path, resources=config.resources)
+    remove_score_journals(config.output_path)
     result = keep_best(
         scored, documents, config.output_path, at_least=config.at_least, keep_fraction=config.keep_fraction
     )
@@ -128,19 +143,35 @@ def score_shard(shard: FileShard) -> Mapping[str, int]:
     config: ScoreConfig = shard.config
     classifier = _classifier(config)
     label = config.label if config.label is not None else classifier.labels[0]
+    journal = _journal(shard)
     scored = 0
     for file, target in zip(shard.inputs, shard.outputs, strict=True):
-        rows = _rows(read_documents(file.path), classifier, label, config.int_score)
+        rows = _rows(read_documents(file.path), classifier, label, config.int_score, journal)
         scored += write_rows(target, rows, replace=False)
     return {"scored": scored}
 
 
+def _journal(shard: FileShard) -> ScoreJournal:
+    """Return the journal of a shard, which is named by the first of its outputs."""
+    config: ScoreConfig = shard.config
+    name = shard.outputs[0].removeprefix(join(config.output_path, SCORES) + "/")
+    model = [(file.size_bytes, file.stamp) for file in shard.also_read]
+    key = json.dumps([FORMAT_VERSION, encode(config, "config"), model], sort_keys=True)
+    return ScoreJournal(config.output_path, name, key, save_every=SORTED)
+
+
 def _rows(
-    documents: Iterator[Document], classifier: EncoderClassifier, label: str, bounds: tuple[int, int] | None
+    documents: Iterator[Document],
+    classifier: EncoderClassifier,
+    label: str,
+    bounds: tuple[int, int] | None,
+    journal: ScoreJournal,
 ) -> Iterator[dict[str, Any]]:
     most = classifier.encoder.most_characters
-    while batch := [(document.id, document.text[:most]) for document in islice(documents, SORTED)]:
-        scores = classifier.scores([text for _, text in batch], label)
-        for (id, _), score in zip(batch, scores, strict=True):
+    while block := [(document.id, document.text[:most]) for document in islice(documents, SORTED)]:
+        if (scores := journal.next_scores(block)) is None:
+            scores = classifier.scores([text for _, text in block], label)
+            journal.add(block, scores)
+        for (id, _), score in zip(block, scores, strict=True):
             row = {"id": id, "value": score}
             yield row if bounds is None else {**row, "int_score": round(min(max(score, bounds[0]), bounds[1]))}

@@ -1,4 +1,4 @@
-"""Train a classifier, or a regression, of documents on an encoder of the BERT family.
+"""Train a classifier, or a regression, of documents on an encoder.
 
 In:  an encoder, the folder of a Hugging Face export; examples, a folder of documents for each label, or one folder of
      documents with a number in their metadata.
@@ -102,8 +102,8 @@ class WholeEncoder:
 @dataclass(frozen=True, kw_only=True)
 class TrainEncoderConfig:
     encoder_path: str
-    """Folder with config.json, model.safetensors and tokenizer.json: BERT, RoBERTa, XLM-RoBERTa, CamemBERT,
-    DistilBERT."""
+    """Folder with config.json, model.safetensors and tokenizer.json, of a family in `inference/encoder/families.py`:
+    BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ELECTRA, ModernBERT, DeBERTa of versions 2 and 3, GTE."""
     examples: dict[str, str]
     """Label to documents, for example {"positive": …, "negative": …}. Of a regression, one name and its documents."""
     target: str | None = versioned(None)

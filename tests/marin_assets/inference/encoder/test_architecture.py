@@ -12,10 +12,11 @@ from safetensors import serialize
 from safetensors.numpy import load_file
 from tiny_encoders import write_encoder
 
-from marin_assets.inference.encoder.architecture import architecture_of, gather, hidden_states, scatter
 from marin_assets.inference.encoder.batches import batches_of, padded, padded_lengths, rows_of
 from marin_assets.inference.encoder.classifier import find_classifier, load_classifier
 from marin_assets.inference.encoder.encoder import load_encoder
+from marin_assets.inference.encoder.families import architecture_of
+from marin_assets.inference.encoder.parameters import gather, scatter
 
 TEXTS = ["The first of two sentences.", "A word", "Here is one that is longer than all of the others, by far."]
 KINDS = ["bert", "roberta", "xlm-roberta", "distilbert"]
@@ -41,7 +42,7 @@ def test_hidden_states_are_those_of_transformers(kind: str, activation: str, tmp
     folder = write_encoder(tmp_path, TEXTS, kind=kind, bare=activation == "relu", **{key: activation})
     encoder, _, _ = load_encoder(folder, 40)
     tokens, mask = padded(encoder.tokens(TEXTS), 4, 48 - 8)
-    ours = hidden_states(encoder.arrays, tokens, mask, encoder.architecture)
+    ours = encoder.architecture.hidden_states(encoder.arrays, tokens, mask)
     theirs = of_transformers(folder, f"{FLAX[kind]}Model")(tokens, mask)[0]
     assert np.abs(np.asarray(ours - theirs))[mask > 0].max() < 2e-5
 

@@ -24,8 +24,8 @@ from tiny_encoders import write_encoder
 import marin_assets.stages.quality.train_encoder as train_encoder_module
 from marin_assets.documents import Document, list_shards
 from marin_assets.documents.attributes import read_attributes
-from marin_assets.inference.encoder.architecture import EncoderError
 from marin_assets.inference.encoder.classifier import find_classifier, load_classifier
+from marin_assets.inference.encoder.errors import EncoderError
 from marin_assets.stages.quality.sample import TrainingError
 from marin_assets.stages.quality.score_by_encoder import ScoreByEncoderConfig, score_by_encoder
 from marin_assets.stages.quality.threshold import Distribution, ThresholdError
@@ -343,7 +343,10 @@ def edit_config(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda f: edit_config(f, model_type="modernbert"), r"has a model of type 'modernbert', expected an encoder"),
+        (
+            lambda f: edit_config(f, model_type="gpt2"),
+            r"has a model of type 'gpt2', expected an encoder: ",
+        ),
         (lambda f: edit_config(f, num_hidden_layers=3), r"have no 'bert.encoder.layer.2.* Download or save the model"),
         (lambda f: edit_config(f, position_embedding_type="relative_key"), r"positions of type 'relative_key', expec"),
         (lambda f: edit_config(f, hidden_act="silu"), r"has the activation 'silu', expected one of"),
