@@ -23,8 +23,9 @@ SHARED = {
 has them, than a balanced load saves."""
 
 SLOW_TESTS = frozenset((Path(__file__).parents[1] / "slow_tests.txt").read_text().splitlines())
-"""Ids of tests that take 0.4 s or more on two cores, and are not the one proof of what people rely on. An id without
-parameters stands for all of them. `pytest --durations=0` measures; CONTRIBUTING.md describes how the file is kept."""
+"""Ids of tests that take 0.2 s or more on two cores, and are not the one proof of what people rely on. An id without
+parameters stands for all of them, and a file for all of its tests, as it is where what they share takes long.
+`pytest --durations=0` measures; CONTRIBUTING.md describes how the file is kept."""
 
 SLOW_FOLDERS = {"stories", "docs", "train"}
 
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         stage_on_ray = "on Ray" in parameters and not {"stages", "documents"}.isdisjoint(item.path.parts)
         # our fakes and plugins change seldom
         of_support = "fakes" in item.path.parts
-        slow = not SLOW_TESTS.isdisjoint((item.nodeid, item.nodeid.partition("[")[0]))
+        slow = not SLOW_TESTS.isdisjoint((item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]))
         if s3 or stage_on_ray or of_support or slow:
             item.add_marker(pytest.mark.long)
     # of the processes that share the tests none is left with a slow file at the end
