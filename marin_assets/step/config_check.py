@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -56,18 +57,16 @@ def require_function(fn: Any, step: str) -> None:
 
 def require_config_fits(fn: Callable[..., Any], config: Any, step: str) -> None:
     """Raise ConfigError if `fn` does not take one argument, or takes one of another dataclass."""
-    try:
-        signature = inspect.signature(fn)
-    except (TypeError, ValueError):  # of a function in C
+    # one function has many steps
+    signature, takes_one = _call_of(fn) if isinstance(fn, types.FunctionType) else _call_of.__wrapped__(fn)
+    if signature is None:
         return
-    try:
-        signature.bind(config)
-    except TypeError:
+    if not takes_one:
         arguments = str(signature) if len(str(signature)) <= SHOWN_CHARACTERS else "(…)"
         raise ConfigError(
             f"Step {step!r} has the function {_name(fn)}{arguments}, expected one that takes the config alone. Put "
             "other arguments into the config."
-        ) from None
+        )
     expected = next(iter(signature.parameters.values())).annotation
     if isinstance(expected, str):
         expected = getattr(fn, "__globals__", {}).get(expected)
@@ -76,6 +75,20 @@ def require_config_fits(fn: Callable[..., Any], config: Any, step: str) -> None:
             f"Step {step!r} has a config of {type(config).__name__}, and its function {_name(fn)} takes "
             f"{expected.__name__}. Pass one of that."
         )
+
+
+@functools.lru_cache(maxsize=1000)
+def _call_of(fn: Callable[..., Any]) -> tuple[inspect.Signature | None, bool]:
+    """The signature of a function, None of one in C, and whether it can be called with one argument."""
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return None, True
+    try:
+        signature.bind(None)
+    except TypeError:
+        return signature, False
+    return signature, True
 
 
 def require_types(config: Any, step: str) -> None:

@@ -18,6 +18,8 @@ MIRROR = "mirror://"
 
 def differing_fields(record: Record, facts: Record) -> Iterator[tuple[str, Any, Any]]:
     """(field, before, now) for each difference. A field is "model.layers" or "sets.[0]"; a missing value is None."""
+    if record.config == facts.config and _places(record) == _places(facts):  # of most outputs
+        return
     prefix, numbers = _prefix_then(record, facts), _numbers(record)
     was = _fields(_at_home(record.config, record.data_prefix, prefix), _placeholders(record, prefix, numbers))
     today = str(facts.prefix)
@@ -30,6 +32,11 @@ def differing_fields(record: Record, facts: Record) -> Iterator[tuple[str, Any, 
 def fields_of(value: Any) -> dict[str, Any]:
     """Field -> value, of every leaf of a JSON value: "resources.cpus", "extras.[0]"."""
     return _fields(value, [])
+
+
+def _places(record: Record) -> tuple[Any, ...]:
+    """All that decides which parts of a config become placeholders."""
+    return record.prefix, record.data_prefix, record.output_path, list(record.dependencies)
 
 
 def _at_home(value: Any, data_prefix: str | None, prefix: str) -> Any:
