@@ -14,5 +14,8 @@ def require_cron(schedule: str, cron: str, timezone: str) -> None:
     except dg.DagsterInvalidDefinitionError:
         sentence = f"The schedule {schedule!r} has cron={cron!r}, expected five fields such as '0 5 * * *'."
         raise ValueError(sentence) from None
-    if timezone not in zoneinfo.available_timezones():
-        raise ValueError(f"The schedule {schedule!r} has timezone={timezone!r}, expected one such as 'Europe/Zurich'.")
+    try:
+        zoneinfo.ZoneInfo(timezone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):  # OSError: "Europe" is a folder
+        sentence = f"The schedule {schedule!r} has timezone={timezone!r}, expected one such as 'Europe/Zurich'."
+        raise ValueError(sentence) from None
