@@ -34,6 +34,15 @@ def _borders() -> Any:
     return regex.compile(r"\b", regex.WORD | regex.VERSION1)
 
 
+@cache
+def _joined() -> Any:
+    """What regex joins to a letter behind it, and Unicode does not: an apostrophe before a vowel, and a mark that
+    combines with nothing."""
+    import regex
+
+    return regex.compile(r"\A['’\p{M}]+", regex.VERSION1)
+
+
 class _WordsOfChunks(dict[str, tuple[str, ...]]):
     """The words of a chunk (text between white space), remembered."""
 
@@ -41,12 +50,17 @@ class _WordsOfChunks(dict[str, tuple[str, ...]]):
         if chunk.isascii() and chunk.isalnum():
             words: tuple[str, ...] = (chunk,)
         else:
-            words = tuple(word for word in _borders().split(chunk) if word and word[0].isalnum())
+            parts = _borders().split(chunk)
+            words = tuple(word for part in parts if part and (word := _without_joined(part))[:1].isalnum())
         if len(chunk) <= MAX_REMEMBERED_CHARACTERS:
             if len(self) >= MAX_REMEMBERED:
                 self.clear()
             self[chunk] = words
         return words
+
+
+def _without_joined(part: str) -> str:
+    return part if part[0].isalnum() else _joined().sub("", part)
 
 
 _REMEMBERED = _WordsOfChunks()

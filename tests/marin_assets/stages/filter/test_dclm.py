@@ -179,6 +179,10 @@ def test_domains_at_the_beginning_count_in_any_case() -> None:
 def test_words_are_between_unicodes_borders_and_begin_with_a_letter_or_digit() -> None:
     text = "Don't stop-me: 3.14, a_b x\u0301y _z 10\u202f000 漢字 ไทย"
     assert unicode_words(text) == ["Don't", "stop", "me", "3.14", "a_b", "x\u0301y", "10\u202f000", *"漢字ไทย"]
+
+
+def test_a_word_in_quotes_begins_behind_them() -> None:
+    assert unicode_words("’old’, ’new’ 'a' \u0301b l’été") == ["old", "new", "a", "b", "l’été"]
     assert count_tokens("one two\u00a0three\n(four) 5ive\0six _x ²") == 5
 
 
