@@ -96,12 +96,20 @@ def stages(folder: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
     }
 
 
+def prepare_documents(folder: str, megabytes: float) -> list[str]:
+    """Documents alone. Returns the texts that they are made of."""
+    texts = list(sources())
+    for i in range(SHARDS):
+        size = int(megabytes * 1e6) // SHARDS
+        write_documents(f"{folder}/documents/{shard_name(i, SHARDS)}", varied(texts, i, size))
+    return texts
+
+
 def prepare(folder: str, megabytes: float) -> None:
     """Documents, pages of HTML, and what some stages read of others, made by them."""
-    texts = list(sources())
+    texts = prepare_documents(folder, megabytes)
     per_shard = int(megabytes * 1e6) // SHARDS
     for i in range(SHARDS):
-        write_documents(f"{folder}/documents/{shard_name(i, SHARDS)}", varied(texts, i, per_shard))
         write_documents(f"{folder}/few/{shard_name(i, SHARDS)}", varied(texts, i, per_shard // FEW))
         write_documents(f"{folder}/pages/{shard_name(i, SHARDS)}", map(as_page, varied(texts, i, per_shard // 2)))
     with open(f"{folder}/questions.jsonl", "w") as file:
