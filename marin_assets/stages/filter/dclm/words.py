@@ -36,8 +36,8 @@ def _borders() -> Any:
 
 @cache
 def _joined() -> Any:
-    """What regex joins to a letter behind it, and Unicode does not: an apostrophe before a vowel, and a mark that
-    combines with nothing."""
+    """Characters that regex joins to a letter behind them, and Unicode does not: an apostrophe before a vowel, a mark
+    that combines with nothing."""
     import regex
 
     return regex.compile(r"\A['’\p{M}]+", regex.VERSION1)
