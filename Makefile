@@ -55,7 +55,7 @@ define run_tests
 	echo "make $@ took $$((SECONDS - start)) s"; exit $$code
 endef
 
-test: init ## the tests but for the long ones (about four minutes on 2 cores)
+test: init ## the tests but for the long ones (four to five minutes on 2 cores)
 	$(call run_tests,-m "not long")
 
 test-all: rehearsal ## all tests, with the long ones: the full quickstart, kills at every step
