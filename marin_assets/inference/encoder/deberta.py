@@ -133,7 +133,7 @@ def by_distance(products: Any) -> Any:
 
 
 def bucket_of(distances: np.ndarray, buckets: int, farthest: int) -> np.ndarray:
-    """Return the buckets of distances: up to half of the buckets that of its own each, then logarithmically wider.
+    """Return the buckets of distances: each distance up to half of the buckets has its own, others share wider ones.
 
     In float32 and in transformers' order of operations, so that no distance is rounded to another bucket.
 

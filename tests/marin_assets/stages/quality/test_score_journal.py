@@ -34,7 +34,7 @@ BLOCK = 16
 
 
 def scored(output: str, *, blocks: int = 3, key: str = "weights", save_every: int = 1) -> list[int]:
-    """Score so many of BLOCKS. Returns the numbers of those that were not stored."""
+    """Score the first blocks of BLOCKS. Returns the numbers of those that were not stored."""
     journal = ScoreJournal(output, SHARD, key, save_every=save_every)
     computed = []
     for number, block in enumerate(BLOCKS[:blocks]):
