@@ -8,30 +8,33 @@ import marin_resources  # noqa: F401 - first, as it refuses a Python that is not
 # isort: split
 from typing import TYPE_CHECKING
 
-import marin_assets.run.exception_hook  # noqa: F401 - first, as the other imports take the first second of a script
-from marin_assets.run.entry_point import executor_main
-from marin_assets.step.expectation import Expectation, expect
-from marin_assets.step.origin import Origin
-from marin_assets.step.partitions.products import product
-from marin_assets.step.partitions.reads import partitions_of
-from marin_assets.step.partitions.sets import dynamic, static
-from marin_assets.step.partitions.windows import daily, hourly, monthly, weekly
-from marin_assets.step.step import Step
-from marin_assets.step.step_group import step_group
-from marin_assets.step.values import (
-    THIS_OUTPUT_PATH,
-    ConfigError,
-    InputName,
-    ensure_versioned,
-    mirrored,
-    output_path_of,
-    this_output_path,
-    this_partition,
-    this_window,
-    unwrap_versioned_value,
-    versioned,
-)
-from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
+from marin_resources.host.imports import collection_paused
+
+with collection_paused():  # Dagster is often loaded by now, and a visit of its objects takes as long as all this
+    import marin_assets.run.exception_hook  # noqa: F401 - first, as the other imports take the first second of a script
+    from marin_assets.run.entry_point import executor_main
+    from marin_assets.step.expectation import Expectation, expect
+    from marin_assets.step.origin import Origin
+    from marin_assets.step.partitions.products import product
+    from marin_assets.step.partitions.reads import partitions_of
+    from marin_assets.step.partitions.sets import dynamic, static
+    from marin_assets.step.partitions.windows import daily, hourly, monthly, weekly
+    from marin_assets.step.step import Step
+    from marin_assets.step.step_group import step_group
+    from marin_assets.step.values import (
+        THIS_OUTPUT_PATH,
+        ConfigError,
+        InputName,
+        ensure_versioned,
+        mirrored,
+        output_path_of,
+        this_output_path,
+        this_partition,
+        this_window,
+        unwrap_versioned_value,
+        versioned,
+    )
+    from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 
 __all__ = [
     "THIS_OUTPUT_PATH",

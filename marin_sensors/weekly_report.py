@@ -11,7 +11,7 @@ The asset's page shows a summary, tables, and numbers that Dagster plots over th
 import asyncio
 import zoneinfo
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
@@ -22,9 +22,10 @@ from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
 from marin_sensors.runs.cron import require_cron
-from marin_sensors.weekly.page import draw
-from marin_sensors.weekly.report import Report, make_report
-from marin_sensors.weekly.tables import Table, summary_of, tables_of
+
+if TYPE_CHECKING:
+    from marin_sensors.weekly.report import Report
+    from marin_sensors.weekly.tables import Table
 
 FOLDER, GROUP = "reports", "reports"
 SHOWN_ROWS = 50
@@ -111,6 +112,9 @@ def _graph(context: dg.AssetExecutionContext) -> Any:
 def _materialize(
     context: dg.AssetExecutionContext, graph: Any, name: str, since: datetime, until: datetime, ui: str
 ) -> dg.MaterializeResult:
+    from marin_sensors.weekly.page import draw  # here, as a code location loads what makes no report
+    from marin_sensors.weekly.report import make_report
+
     try:
         store = StoreResource().store()
         report = make_report(graph, context.instance, store, since, until, context.asset_key)
@@ -121,8 +125,10 @@ def _materialize(
     return dg.MaterializeResult(metadata=_metadata(report, path))
 
 
-def _metadata(report: Report, path: str) -> dict[str, Any]:
+def _metadata(report: "Report", path: str) -> dict[str, Any]:
     """The metadata of the asset's page, in this order."""
+    from marin_sensors.weekly.tables import summary_of, tables_of
+
     shown: dict[str, Any] = {"summary": dg.MetadataValue.md(summary_of(report)), "report": link_to(path)}
     for table in tables_of(report):
         more = f" (first {SHOWN_ROWS} of {len(table.rows)})" if len(table.rows) > SHOWN_ROWS else ""
@@ -132,7 +138,7 @@ def _metadata(report: Report, path: str) -> dict[str, Any]:
     return shown | {**report.numbers(), "since": report.since.isoformat(), "until": report.until.isoformat()}
 
 
-def _table(table: Table) -> dg.MetadataValue:
+def _table(table: "Table") -> dg.MetadataValue:
     rows = table.rows[:SHOWN_ROWS]
     kinds = [{type(row[place]) for row in rows} for place in range(len(table.columns))]
     schema = [

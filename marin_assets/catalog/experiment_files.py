@@ -10,12 +10,13 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from marin_resources.configuration.code_packages import experiment_packages
+from marin_resources.configuration.code_packages import EXPERIMENTS, experiment_packages
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def experiment_files() -> tuple[ExperimentFile, ...]:
 
 def folder_of(name: str) -> str:
     """The folder of an experiment; empty if it has none, or if no experiment has this name."""
-    return _folders(_packages()).get(name, "")
+    return _folders(os.environ.get(EXPERIMENTS, ""), os.getcwd(), tuple(sys.path)).get(name, "")
 
 
 Packages: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
@@ -55,9 +56,12 @@ def _files_of(packages: Packages) -> tuple[ExperimentFile, ...]:
 
 
 @lru_cache(maxsize=4)
-def _folders(packages: Packages) -> Mapping[str, str]:
-    """Experiment -> its folder. Listed once a process: a code location with another file is another process."""
-    return {file.name: file.folder for file in reversed(_files_of(packages))}
+def _folders(setting: str, working_folder: str, import_path: tuple[str, ...]) -> Mapping[str, str]:
+    """Experiment -> its folder. Listed once a process: a code location with another file is another process.
+
+    The arguments decide which packages are listed.
+    """
+    return {file.name: file.folder for file in reversed(_files_of(_packages()))}
 
 
 def _walk(package: str, paths: Sequence[str], folder: str) -> Iterator[ExperimentFile]:

@@ -2,6 +2,8 @@
 
 import os
 
-from marin_sensors.orphaned_jobs import orphaned_jobs
+orphans = None
+if os.environ.get("MARIN_CLUSTER"):
+    from marin_sensors.orphaned_jobs import orphaned_jobs
 
-orphans = orphaned_jobs(ui=os.environ.get("MARIN_UI_URL", "")) if os.environ.get("MARIN_CLUSTER") else None
+    orphans = orphaned_jobs(ui=os.environ.get("MARIN_UI_URL", ""))

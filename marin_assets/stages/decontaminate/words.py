@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 from marin_assets.documents.scripts import WITHOUT_SPACES
 
-ALONE = "".join(f"{chr(first)}-{chr(last)}" for first, last in WITHOUT_SPACES)
-WORD = re.compile(rf"[^\W_{ALONE}]+|(?=[^\W_])[{ALONE}]")
 ASCII_PUNCTUATION = {code: " " for code in range(128) if not chr(code).isalnum()}
 
 
@@ -21,4 +20,10 @@ def words_of(text: str) -> list[str]:
     """Return the words in order, in time linear in the text: 140 MB/s of ASCII, a fifth of that of other text."""
     if text.isascii():
         return text.lower().translate(ASCII_PUNCTUATION).split()
-    return WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    return _pattern().findall(unicodedata.normalize("NFKC", text).lower())
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    alone = "".join(f"{chr(first)}-{chr(last)}" for first, last in WITHOUT_SPACES)
+    return re.compile(rf"[^\W_{alone}]+|(?=[^\W_])[{alone}]")

@@ -4,44 +4,63 @@ FineWeb-2, one a language, are made from its table."""
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from types import ModuleType
 from typing import Any
 
 from marin_assets.documents.attributes import Decision
 from marin_assets.documents.languages.fineweb2 import fineweb2_languages
-from marin_assets.stages.filter.c4 import C4Thresholds, filter_c4
-from marin_assets.stages.filter.dclm.lines import DclmLinesThresholds, filter_dclm_lines
-from marin_assets.stages.filter.dclm.quality import DclmQualityThresholds, filter_dclm_quality
-from marin_assets.stages.filter.dclm.repetition import DclmRepetitionThresholds, filter_dclm_repetition
-from marin_assets.stages.filter.dclm.text import DclmTextThresholds, filter_dclm_text
-from marin_assets.stages.filter.fineweb import FineWebThresholds, filter_fineweb
-from marin_assets.stages.filter.gopher_quality import GopherQualityThresholds, filter_gopher_quality
-from marin_assets.stages.filter.gopher_repetition import GopherRepetitionThresholds, filter_gopher_repetition
-from marin_assets.stages.filter.signals.redpajama_filter import RedPajamaThresholds, filter_redpajama
 from marin_assets.stages.filter.statistics import TextStatistics
-from marin_assets.stages.filter.url.filter_url import filter_url
-from marin_assets.stages.filter.url.thresholds import UrlThresholds
 from marin_assets.step.values import versioned
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 
 Filter = Callable[[TextStatistics, Any], Decision]
 
-FAMILIES: dict[str, tuple[type[Any], Filter]] = {  # the thresholds and the filter of each family
-    "gopher_repetition": (GopherRepetitionThresholds, filter_gopher_repetition),
-    "gopher_quality": (GopherQualityThresholds, filter_gopher_quality),
-    "c4": (C4Thresholds, filter_c4),
-    "fineweb": (FineWebThresholds, filter_fineweb),
-    "dclm_text": (DclmTextThresholds, filter_dclm_text),
-    "dclm_quality": (DclmQualityThresholds, filter_dclm_quality),
-    "dclm_repetition": (DclmRepetitionThresholds, filter_dclm_repetition),
-    "dclm_lines": (DclmLinesThresholds, filter_dclm_lines),
-    "url": (UrlThresholds, filter_url),
-    "redpajama": (RedPajamaThresholds, filter_redpajama),
+
+@dataclass(frozen=True)
+class Family:
+    """Filters of one kind. Its file is imported for its first filter: an experiment has few of the families."""
+
+    name: str
+    file: str
+    """The module in this package that has both of the others."""
+    thresholds_class: str
+
+    @property
+    def thresholds(self) -> type[Any]:
+        return getattr(self._module(), self.thresholds_class)  # type: ignore[no-any-return]
+
+    @property
+    def filter(self) -> Filter:
+        return getattr(self._module(), f"filter_{self.name}")  # type: ignore[no-any-return]
+
+    def has(self, thresholds: Any) -> bool:
+        return type(thresholds).__name__ == self.thresholds_class and isinstance(thresholds, self.thresholds)
+
+    def _module(self) -> ModuleType:
+        return importlib.import_module(f"marin_assets.stages.filter.{self.file}")
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("gopher_repetition", "gopher_repetition", "GopherRepetitionThresholds"),
+        Family("gopher_quality", "gopher_quality", "GopherQualityThresholds"),
+        Family("c4", "c4", "C4Thresholds"),
+        Family("fineweb", "fineweb", "FineWebThresholds"),
+        Family("dclm_text", "dclm.text", "DclmTextThresholds"),
+        Family("dclm_quality", "dclm.quality", "DclmQualityThresholds"),
+        Family("dclm_repetition", "dclm.repetition", "DclmRepetitionThresholds"),
+        Family("dclm_lines", "dclm.lines", "DclmLinesThresholds"),
+        Family("url", "url.filter_url", "UrlThresholds"),
+        Family("redpajama", "signals.redpajama_filter", "RedPajamaThresholds"),
+    )
 }
 FINEWEB = ("gopher_repetition@datatrove", "gopher_quality@datatrove", "c4@fineweb", "fineweb@0.01")
 """FineWeb's filters in FineWeb's order."""
@@ -123,9 +142,9 @@ def fineweb2_filters(language: str) -> tuple[FilterSpec, ...]:
 
 def filter_of_thresholds(thresholds: Any) -> Filter:
     """Return the filter of the family that the thresholds belong to. Raises FilterError for other objects."""
-    for kind, family_filter in FAMILIES.values():
-        if isinstance(thresholds, kind):
-            return family_filter
+    for family in FAMILIES.values():
+        if family.has(thresholds):
+            return family.filter
     raise FilterError(
         f"The thresholds are {thresholds!r:.100}, expected those of a family ({', '.join(FAMILIES)}). "
         'Use named("family@set").'
@@ -133,7 +152,7 @@ def filter_of_thresholds(thresholds: Any) -> Filter:
 
 
 def _thresholds(family: str, values: dict[str, Any], name: str) -> Any:
-    kind = FAMILIES[family][0]
+    kind = FAMILIES[family].thresholds
     fields = {field.name: field.type for field in dataclasses.fields(kind)}
     for key, value in values.items():
         if key not in fields:

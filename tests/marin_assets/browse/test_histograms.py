@@ -295,7 +295,7 @@ def test_a_threshold_of_another_key_is_marked_at_that_key_alone(scored: str) -> 
 
 def test_every_family_that_measures_numbers_has_its_thresholds_by_reason() -> None:
     rules = _rules_of_reasons()
-    families = {family: vars(importlib.import_module(decide.__module__)) for family, (_, decide) in FAMILIES.items()}
+    families = {name: vars(importlib.import_module(family.filter.__module__)) for name, family in FAMILIES.items()}
     reasons = {
         f"{family}_{measure.name}" for family, names in families.items() for measure in names.get("MEASURES", ())
     }
