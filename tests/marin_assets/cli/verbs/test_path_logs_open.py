@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import webbrowser
@@ -126,8 +127,10 @@ def test_a_worker_on_this_machine_is_read_before_its_log_is_in_the_bucket(locati
     log = log_path(held.path, 1)
     if not is_local(log):
         spool = local_log(log)
+        os.makedirs(os.path.dirname(spool), mode=0o700, exist_ok=True)  # as a worker does, which refuses others
         write_bytes(spool, b"not uploaded yet\n")
         assert marin("logs", "toy/data") == (0, "not uploaded yet\n", "")
+        os.unlink(spool)
     held.lease.release()
 
 
