@@ -47,6 +47,14 @@ mostly_on_gcs, mostly_on_a_disk = _mostly_on("gcs"), _mostly_on("disk")
 """For a test of `any_prefix` that is expensive: on other stores it is long."""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Not even import a file whose tests are all long, where no long test runs: a fourth of the collection."""
+    if config.getoption("markexpr") != "not long":
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix() if config.rootpath in collection_path.parents else ""
+    return True if path in SLOW_TESTS or path == "tests/fakes" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
