@@ -37,7 +37,7 @@ endif
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help init quickstart test test-all test-vllm next check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
+.PHONY: help init quickstart test test-all test-recipes test-vllm next check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -60,6 +60,9 @@ test: init ## the tests but for the long ones (four to five minutes on 2 cores)
 
 test-all: rehearsal ## all tests, with the long ones: the full quickstart, kills at every step
 	$(call run_tests,--timeout 5400)
+
+test-recipes: init ## each recipe of curation at its small scale, from nothing (five minutes)
+	.venv/bin/python -m pytest --durations 0 --durations-min 1 tests/stories/test_recipes_of_curation.py
 
 test-vllm: init .venv-vllm ## the tests of engines in environments of their own: vLLM, torch
 	$(UV) pip install $(WHEELS) --python .venv-vllm/bin/python "lm-eval>=0.4.13,<0.5" accelerate

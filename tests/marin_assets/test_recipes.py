@@ -1,4 +1,4 @@
-"""The recipes at every scale, as a plan: tests/stories/test_the_recipes.py runs the small ones."""
+"""The recipes at every scale, as a plan: tests/stories/test_recipes_of_*.py run the small ones."""
 
 from __future__ import annotations
 
