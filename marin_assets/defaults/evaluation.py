@@ -154,7 +154,8 @@ def default_model_comparison(
     """Return the step "comparisons/<name>": a table of models by tasks, of evaluations by model.
 
     The models are compared with `baseline`, the first one if None. With may_be_worse=False, a task at which a model is
-    worse than it by more than noise is a failed check. `browser` is the address of a data browser, to which the numbers
+    worse than it by more than noise is a failed check; models that do not differ fail it with a probability of 5 % at
+    most, whatever the number of tasks. `browser` is the address of a data browser, to which the numbers
     of the table lead; None is that of MARIN_BROWSE_URL. Raises SettingError for one that is no address.
     """
     return Step(
@@ -167,6 +168,7 @@ def default_model_comparison(
             title=versioned(title),
             browser=browser_address() if browser is None else browser,
         ),
+        extras=("evaluate",),
         expectations=() if may_be_worse else [expect("worse", at_most=0)],
     )
 

@@ -7,6 +7,7 @@ and short texts. Rows and lengths are padded to a few sizes, so XLA compiles few
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -95,11 +96,13 @@ class Decoder:
         if not prompt.ids:
             raise ModelError("A prompt has no tokens, expected at least one, such as the beginning of a text.")
         require_known(prompt.ids, self._model)
-        if prompt.max_tokens < 1 or prompt.temperature < 0:
+        if prompt.max_tokens < 1 or not 0 <= prompt.temperature < math.inf or prompt.seed < 0:
             raise ModelError(
-                f"A prompt has max_tokens={prompt.max_tokens} and temperature={prompt.temperature}, expected at least "
-                "1 and at least 0."
+                f"A prompt has max_tokens={prompt.max_tokens}, temperature={prompt.temperature} and "
+                f"seed={prompt.seed}, expected at least 1, a number from 0 on, and at least 0."
             )
+        if "" in prompt.stops:
+            raise ModelError("A prompt has an empty stop text, expected texts that can end an answer. Leave it out.")
         if len(prompt.ids) + prompt.max_tokens > self.max_length:
             raise ModelError(
                 f"A prompt of {len(prompt.ids)} tokens and {prompt.max_tokens} to generate do not fit in the window of "
@@ -187,8 +190,7 @@ def choose(logits: Any, temperature: float, random: Any) -> int:
 
     if temperature == 0:
         return int(logits.argmax())
-    scaled = logits.astype(np.float64) / temperature
-    likelihoods = np.exp(scaled - scaled.max())
+    likelihoods = np.exp((logits.astype(np.float64) - logits.max()) / temperature)  # 0 or less, however cold
     return int(random.choice(len(likelihoods), p=likelihoods / likelihoods.sum()))
 
 

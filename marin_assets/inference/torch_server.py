@@ -2,7 +2,8 @@
 
     python torch_server.py --model FOLDER --served-model-name nano --host 127.0.0.1 --port 8000
 
-It needs torch and transformers, and nothing of this project, whose environment they do not share. Prompts are tokens.
+It needs torch and transformers, which do not share this project's environment, and of this project the file of the
+fields alone. Prompts are tokens.
 GET /health and /v1/models, POST /v1/completions with max_tokens, temperature, seed, stop, stop_token_ids, logprobs,
 echo. Requests that wait are computed together.
 """
@@ -19,26 +20,20 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from completion_fields import FieldError, read_fields, shown  # type: ignore[import-not-found]  # the file beside this
+
 log = logging.getLogger("torch_server")
-
-
-class Refused(ValueError):
-    """A request cannot be served. The message is the reason, and the body of the answer."""
 
 
 class Job:
     """A prompt on its way through the worker."""
 
-    def __init__(self, body: dict[str, Any], ids: list[int], number: int) -> None:
+    def __init__(self, fields: Any, ids: list[int], number: int) -> None:
+        """`fields` are CompletionFields."""
         self.ids = ids
-        self.echo = bool(body.get("echo"))
-        self.logprobs = body.get("logprobs") is not None
-        self.max_tokens = int(body.get("max_tokens", 16))
-        self.temperature = float(body.get("temperature", 1.0))
-        self.seed = int(body.get("seed") or 0) + number
-        stop = body.get("stop") or []
-        self.stops = [stop] if isinstance(stop, str) else list(stop)
-        self.stop_ids = list(body.get("stop_token_ids") or [])
+        self.echo, self.logprobs, self.max_tokens = fields.echo, fields.logprobs, fields.max_tokens
+        self.temperature, self.seed = fields.temperature, fields.seed + number
+        self.stops, self.stop_ids = fields.stops, fields.stop_ids
         self.choice: dict[str, Any] = {}
         self.generated = 0
         self.done = threading.Event()
@@ -64,10 +59,11 @@ class Model:
         threading.Thread(target=self._run, daemon=True).start()
 
     def check(self, job: Job) -> None:
-        if not job.ids or not all(isinstance(token, int) for token in job.ids):
-            raise Refused("prompt: expected a list of tokens, or a list of such lists.")
+        size = self.model.get_input_embeddings().weight.shape[0]
+        if not job.ids or not all(type(token) is int and 0 <= token < size for token in job.ids):
+            raise FieldError(f"prompt is {shown(job.ids)}, expected tokens from 0 to {size - 1}, or lists of them.")
         if len(job.ids) + job.max_tokens > self.max_length:
-            raise Refused(
+            raise FieldError(
                 f"A prompt of {len(job.ids)} tokens and {job.max_tokens} to generate do not fit in the window of "
                 f"{self.max_length}."
             )
@@ -136,7 +132,9 @@ class Model:
             out = self.model(tokens, past_key_values=cache, use_cache=True)
             cache, logits = out.past_key_values, out.logits[0, -1].float().cpu()
             if job.temperature:
-                token = int(torch.multinomial((logits / job.temperature).softmax(-1), 1, generator=random))
+                token = int(
+                    torch.multinomial(((logits - logits.max()) / job.temperature).softmax(-1), 1, generator=random)
+                )
             else:
                 token = int(logits.argmax())
             if token in ends:
@@ -172,17 +170,16 @@ def handler_of(model: Model, name: str) -> type[BaseHTTPRequestHandler]:
             content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             try:
                 if self.path != "/v1/completions":
-                    raise Refused(f"{self.path} is not served, expected /v1/completions")
+                    raise FieldError(f"{self.path} is not served, expected /v1/completions")
                 self.answer(200, self.complete(json.loads(content)))
-            except ValueError as error:
+            except (ValueError, TypeError, RecursionError) as error:  # of its JSON, its values or their types
                 self.answer(400, {"error": {"message": str(error), "type": "BadRequestError", "code": 400}})
 
         def complete(self, body: dict[str, Any]) -> dict[str, Any]:
-            if body.get("model") not in (None, name):
-                raise Refused(f"The model {body['model']!r} is not served here, expected {name!r}.")
+            fields = read_fields(body, name)
             prompt = body.get("prompt")
             many = prompt if isinstance(prompt, list) and prompt and isinstance(prompt[0], list) else [prompt or []]
-            jobs = [Job(body, ids, number) for number, ids in enumerate(many)]
+            jobs = [Job(fields, ids, number) for number, ids in enumerate(many)]
             for job in jobs:
                 model.check(job)
             for job in jobs:

@@ -3,8 +3,8 @@
     python -m marin_assets.inference.jax_server --model FOLDER --served-model-name nano --host 127.0.0.1 --port 8000
 
 GET /health and /v1/models, POST /v1/completions and /v1/chat/completions, as vLLM has them: prompts as text or tokens,
-one or many; max_tokens, temperature, seed, stop, stop_token_ids, logprobs, echo. Other fields are refused where they
-would change the answer. It stops with SIGTERM.
+one or many; max_tokens, temperature, seed, stop, stop_token_ids, logprobs, echo. Other fields are refused, but for
+those with a value that changes nothing. Without a seed each sample differs. It stops with SIGTERM.
 """
 
 from __future__ import annotations

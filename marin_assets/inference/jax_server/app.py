@@ -5,29 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
+from marin_assets.inference.completion_fields import COMMON, CompletionFields, read_fields, shown
 from marin_assets.inference.decoder import Completion, Prompt
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.inference.jax_server.worker import Worker
 from marin_assets.inference.scorer import TokenScores
 
-DEFAULT_TOKENS = 16
-"""OpenAI's default."""
-NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "stream": (False,),
-    "top_p": (1, 1.0),
-    "top_k": (-1, 0),
-    "presence_penalty": (0, 0.0),
-    "frequency_penalty": (0, 0.0),
-    "suffix": (None, ""),
-}
-"""Fields of which only these values are served: others would change the answer."""
+CHATS = COMMON | {"messages", "max_completion_tokens"}
+"""Fields of /v1/chat/completions."""
 MAX_BODY_BYTES = 2**26
 
 
@@ -54,41 +44,25 @@ async def _errors(request: web.Request, handler: Any) -> web.StreamResponse:
     """Answer a request that cannot be served with status 400 and a sentence."""
     try:
         response: web.StreamResponse = await handler(request)
-    except (ValueError, TypeError) as error:  # of its JSON, its values or their types; a ModelError is one
+    except (ValueError, TypeError, RecursionError) as error:  # of its JSON, its values or their types
         return web.json_response({"error": {"message": str(error), "type": "BadRequestError", "code": 400}}, status=400)
     return response
 
 
 class _Endpoint:
-    """The common part of the endpoints: the model, its name, the checks of a request."""
+    """The common part of the endpoints: the model and its name."""
 
     def __init__(self, worker: Worker, name: str) -> None:
         self.worker, self.name = worker, name
 
-    async def body(self, request: web.Request) -> dict[str, Any]:
-        """The checked body. Raises ModelError, JSONDecodeError."""
-        body = await request.json()
-        if not isinstance(body, dict):
-            raise ModelError(f"The request is {str(body)[:80]!r}, expected a JSON object.")
-        self.check(body)
-        return body
-
-    def check(self, body: Mapping[str, Any]) -> None:
-        if body.get("model") not in (None, self.name):
-            raise ModelError(f"The model {body['model']!r} is not served here, expected {self.name!r}.")
-        for field, values in NEUTRAL.items():
-            if field in body and body[field] not in values:
-                raise ModelError(f"{field} is {body[field]!r}, and this server has {values[0]!r} only. Leave it out.")
-
-    def prompt(self, ids: list[int], body: Mapping[str, Any], max_tokens: int, number: int) -> Prompt:
-        stop = body.get("stop") or ()
+    def prompt(self, ids: list[int], fields: CompletionFields, number: int) -> Prompt:
         return Prompt(
             ids=tuple(ids),
-            max_tokens=max_tokens,
-            stops=(stop,) if isinstance(stop, str) else tuple(stop),
-            stop_ids=tuple(body.get("stop_token_ids") or ()),
-            temperature=float(_number(body, "temperature", 1.0)),
-            seed=int(_number(body, "seed", 0)) + number,
+            max_tokens=fields.max_tokens,
+            stops=fields.stops,
+            stop_ids=fields.stop_ids,
+            temperature=fields.temperature,
+            seed=fields.seed + number,
         )
 
     def with_bos(self, text: str) -> list[int]:
@@ -105,12 +79,14 @@ class _Models(_Endpoint):
 
 class _Completions(_Endpoint):
     async def post(self, request: web.Request) -> web.Response:
-        body = await self.body(request)
+        body = await request.json()
+        fields = read_fields(body, self.name)
         prompts = [
             self.with_bos(prompt) if isinstance(prompt, str) else prompt for prompt in _prompts(body.get("prompt"))
         ]
-        max_tokens = int(_number(body, "max_tokens", DEFAULT_TOKENS))
-        answers = await asyncio.gather(*(self._answer(ids, body, max_tokens, i) for i, ids in enumerate(prompts)))
+        for ids in prompts:  # before the first is begun
+            self.worker.check(self.prompt(ids, fields, 0)) if fields.generates else self.worker.check_text(ids)
+        answers = await asyncio.gather(*(self._answer(ids, fields, i) for i, ids in enumerate(prompts)))
         choices = [{"index": i, **answer} for i, (answer, _) in enumerate(answers)]
         return web.json_response(
             {
@@ -123,38 +99,37 @@ class _Completions(_Endpoint):
             }
         )
 
-    async def _answer(
-        self, ids: list[int], body: Mapping[str, Any], max_tokens: int, number: int
-    ) -> tuple[dict[str, Any], int]:
+    async def _answer(self, ids: list[int], fields: CompletionFields, number: int) -> tuple[dict[str, Any], int]:
         """A choice, and the number of tokens generated for it."""
-        echo, logprobs = bool(body.get("echo")), body.get("logprobs")
         completion: Completion | None = None
-        if max_tokens or not echo:
-            completion = await asyncio.wrap_future(self.worker.generate(self.prompt(ids, body, max_tokens, number)))
+        if fields.generates:
+            completion = await asyncio.wrap_future(self.worker.generate(self.prompt(ids, fields, number)))
         scores: TokenScores | None = None
-        if echo and logprobs is not None:
+        if fields.echo and fields.logprobs:
             scores = await asyncio.wrap_future(self.worker.score(ids))
         decode = self.worker.tokenizer.decode
         text = completion.text if completion is not None else ""
         choice = {
-            "text": (decode(ids, skip_special_tokens=True) + text) if echo else text,
+            "text": (decode(ids, skip_special_tokens=True) + text) if fields.echo else text,
             "finish_reason": completion.finish if completion is not None else "length",
-            "logprobs": None if logprobs is None else _logprobs(ids if echo else [], scores, completion),
+            "logprobs": _logprobs(ids if fields.echo else [], scores, completion) if fields.logprobs else None,
         }
         return choice, len(completion.ids) if completion is not None else 0
 
 
 class _Chats(_Endpoint):
     async def post(self, request: web.Request) -> web.Response:
-        body = await self.body(request)
+        body = await request.json()
         tokenizer = self.worker.tokenizer
         if not tokenizer.chat_template:
             raise ModelError("The model's tokenizer has no chat template. Ask for /v1/completions.")
+        both = isinstance(body, dict) and "max_completion_tokens" in body
+        given = {**body, "max_tokens": body["max_completion_tokens"]} if both else body
+        fields = read_fields(given, self.name, fields=CHATS)
         ids = tokenizer.encode_chat(_messages(body.get("messages")))
-        remaining = self.worker.max_length - len(ids)
-        name = "max_completion_tokens" if body.get("max_completion_tokens") else "max_tokens"
-        max_tokens = int(_number(body, name, max(remaining, 1)))
-        completion = await asyncio.wrap_future(self.worker.generate(self.prompt(ids, body, max_tokens, 0)))
+        if given.get("max_tokens") is None:
+            fields = replace(fields, max_tokens=max(self.worker.max_length - len(ids), 1))
+        completion = await asyncio.wrap_future(self.worker.generate(self.prompt(ids, fields, 0)))
         message = {"role": "assistant", "content": completion.text}
         return web.json_response(
             {
@@ -177,24 +152,14 @@ def _prompts(given: Any) -> list[str | list[int]]:
             return [given]
         if all(isinstance(prompt, str) or (isinstance(prompt, list) and prompt) for prompt in given):
             return given
-    raise ModelError(f"prompt is {str(given)[:80]!r}, expected a text, a list of texts, or lists of tokens.")
+    raise ModelError(f"prompt is {shown(given)}, expected a text, a list of texts, or lists of tokens.")
 
 
 def _messages(given: Any) -> list[dict[str, Any]]:
     """The messages of a conversation. Raises ModelError."""
     if not isinstance(given, list) or not given or not all(isinstance(message, dict) for message in given):
-        raise ModelError(f"messages is {str(given)[:80]!r}, expected a list of objects with 'role' and 'content'.")
+        raise ModelError(f"messages is {shown(given)}, expected a list of objects with 'role' and 'content'.")
     return given
-
-
-def _number(body: Mapping[str, Any], name: str, default: float) -> float:
-    """A field of a request, or the default if it is absent or null. Raises ModelError for what is no number."""
-    number = body.get(name)
-    if number is None:
-        return default
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ModelError(f"{name} is {number!r}, expected a number.")
-    return number
 
 
 def _logprobs(ids: list[int], scores: TokenScores | None, completion: Completion | None) -> dict[str, Any]:

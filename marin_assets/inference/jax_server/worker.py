@@ -48,16 +48,24 @@ class Worker:
     def start(self) -> None:
         threading.Thread(target=self._run, name="computes", daemon=True).start()
 
+    def check(self, prompt: Prompt) -> None:
+        """Raise ModelError for a prompt that cannot be continued."""
+        self.decoder.check(prompt)
+
+    def check_text(self, ids: Sequence[int]) -> None:
+        """Raise ModelError for a text that cannot be scored."""
+        self._scorer.check(ids)
+
     def generate(self, prompt: Prompt) -> Future[Completion]:
         """Raises ModelError for a prompt that does not fit."""
-        self.decoder.check(prompt)
+        self.check(prompt)
         future: Future[Completion] = Future()
         self._arrived.put((prompt, future))
         return future
 
     def score(self, ids: Sequence[int]) -> Future[TokenScores]:
         """Raises ModelError for a text that does not fit."""
-        self._scorer.check(ids)
+        self.check_text(ids)
         future: Future[TokenScores] = Future()
         self._arrived.put((tuple(ids), future))
         return future
@@ -71,7 +79,7 @@ class Worker:
                 if not self.decoder.is_idle:
                     for number, completion in self.decoder.step():
                         self._tokens += len(completion.ids)
-                        self._running.pop(number).set_result(completion)
+                        _answer(self._running.pop(number), completion)
                 self._log_rate()
         except BaseException:  # whatever it is
             log.exception("the model cannot compute any more")
@@ -93,7 +101,7 @@ class Worker:
         if scorings:
             results = self._scorer.score([ids for ids, _ in scorings])
             for (_, scored), scores in zip(scorings, results, strict=True):
-                scored.set_result(scores)
+                _answer(scored, scores)
 
     def _admit(self, prompt: Prompt, future: Future[Completion]) -> None:
         self._numbers += 1
@@ -106,3 +114,9 @@ class Worker:
             rate = self._tokens / (now - self._logged_s)
             log.info("%.0f tokens/s, %d texts under way, %d wait", rate, len(self._running), len(self._waiting))
             self._tokens, self._logged_s = 0, now
+
+
+def _answer(future: Future[Any], result: Any) -> None:
+    """Give a result to who waits for it, unless nobody does any more: a client that has gone cancels its future."""
+    if future.set_running_or_notify_cancel():
+        future.set_result(result)

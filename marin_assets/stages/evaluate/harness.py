@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_assets.inference.jax_model import ModelError
+from marin_assets.stages.evaluate.labels import BY_TASK, MEMBERS, label_tasks, relabel
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, eval_tasks
+from marin_assets.stages.evaluate.scores import finite_numbers
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.values import unwrap_versioned_value
 
-BY_TASK = ("results", "samples", "groups", "configs", "versions", "n-shot", "higher_is_better", "n-samples")
-"""Parts of lm-eval's results that have an entry for each task; the others are of the run."""
 NAMED = 5
 """Tasks in an error."""
 
@@ -26,24 +26,28 @@ log = logging.getLogger(__name__)
 def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
     """Run the tasks on `lm`. Returns lm-eval's results, by the tasks' labels.
 
-    Raises EvaluationError, before any request is answered, if requests of a task cannot be.
+    Raises EvaluationError, before any request is answered, for a task that cannot be loaded or scored, or whose
+    requests cannot be answered.
     """
     from lm_eval import evaluator
 
-    from marin_assets.stages.evaluate.models.task_requests import prepare  # imports lm-eval at its top
+    from marin_assets.stages.evaluate.task_requests import check_scoring, prepare  # imports lm-eval at its top
 
     runs = [(together, _arguments(config, together)) for together in run_together(eval_tasks(config))]
     prepared = [prepare(lm, manager, arguments) for _, arguments in runs]
-    _check_requests(lm, [task for of_run in prepared for task in of_run.tasks])
-    merged: dict[str, Any] = {part: {} for part in BY_TASK}
+    of_runs = [(task, tasks) for (together, _), tasks in zip(runs, prepared, strict=True) for task in together]
+    labels = iter(label_tasks([(task, tasks.members[task.name]) for task, tasks in of_runs]))
+    tasks_of_runs = [task for of_run in prepared for task in of_run.tasks]
+    _check_requests(lm, tasks_of_runs)
+    check_scoring(tasks_of_runs)
+    for (together, _), of_run in zip(runs, prepared, strict=True):
+        _warn_about_shots(together[0].num_fewshot, of_run.tasks)
+    merged: dict[str, Any] = {}
     for (together, arguments), tasks in zip(runs, prepared, strict=True):
         results = evaluator.simple_evaluate(lm, task_manager=tasks, **arguments)
-        labels = labels_of(together, results)
-        for part, value in results.items():
-            if part in BY_TASK:
-                merged[part] |= {labels.get(name, name): of_task for name, of_task in value.items()}
-            else:
-                merged[part] = value
+        for part, value in relabel(results, [next(labels) for _ in together]).items():
+            merged[part] = {**merged.get(part, {}), **value} if part in (*BY_TASK, MEMBERS) else value
+    _require_scores(merged["results"])
     return merged
 
 
@@ -63,6 +67,17 @@ def _arguments(config: LmEvalConfig, together: Sequence[EvalTask]) -> dict[str, 
     }
 
 
+def _warn_about_shots(requested: int | None, tasks: Sequence[Any]) -> None:
+    """lm-eval keeps 0 shots where a task's YAML has them."""
+    names = [task.config.task for task in tasks if requested and not task.config.num_fewshot]
+    if names:
+        log.warning(
+            "%s run without solved examples, not with %d: their YAML has num_fewshot: 0, which lm-eval keeps",
+            ", ".join(names[:NAMED]) + " and others" * (len(names) > NAMED),
+            requested,
+        )
+
+
 def _check_requests(lm: Any, tasks: Sequence[Any]) -> None:
     refused: dict[str, str] = {}
     for task in tasks:
@@ -76,6 +91,16 @@ def _check_requests(lm: Any, tasks: Sequence[Any]) -> None:
         raise EvaluationError(
             f"{len(refused)} of {len(tasks)} tasks cannot run on this model, so none was begun. {reasons} Or leave "
             f"{'it' if len(refused) == 1 else 'them'} out of `tasks`."
+        )
+
+
+def _require_scores(results: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise EvaluationError for a task without a score."""
+    without = [task for task, metrics in results.items() if not any("," in key for key in finite_numbers(metrics))]
+    if without:
+        raise EvaluationError(
+            f"Task {without[0]!r} has no score that is a number: lm-eval reports {dict(results[without[0]])!r:.500}. "
+            "Repair its metrics, or leave it out of `tasks`."
         )
 
 
@@ -102,19 +127,3 @@ def run_together(tasks: Sequence[EvalTask]) -> list[list[EvalTask]]:
         else:
             runs.append([task])
     return runs
-
-
-def labels_of(tasks: Sequence[EvalTask], results: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of the scores of each task; in a group with an alias: "mmlu_5shot/mmlu_anatomy"."""
-    children: Mapping[str, Sequence[str]] = results.get("group_subtasks") or {}
-    labels: dict[str, str] = {}
-    for task in tasks:
-        if task.alias is None:
-            continue
-        labels[task.name] = task.alias
-        pending = list(children.get(task.name, ()))
-        while pending:
-            name = pending.pop()
-            labels[name] = f"{task.alias}/{name}"
-            pending += children.get(name, ())
-    return labels

@@ -27,7 +27,7 @@ from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, check_tasks
 from marin_assets.stages.evaluate.sample_page import page_of_samples
-from marin_assets.stages.evaluate.scores import as_csv, bars_of, draw_scores, headline, sample_row, scores_of, table_of
+from marin_assets.stages.evaluate.scores import answer_rows, as_csv, bars_of, draw_scores, headline, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.storage.files import exists, remove_folder, write_bytes
@@ -70,7 +70,7 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     samples = results.pop("samples")
     cut = cut_by_task(samples, lm)
     scores = scores_of({**results, "samples": samples})
-    rows = [{"task": task, **sample_row(row)} for task, of in sorted(samples.items()) for row in of]
+    rows = [{"task": task, **row} for task, of in sorted(samples.items()) for row in answer_rows(of)]
     of_the_model = {key: value for key, value in results.items() if key not in OF_THE_MACHINE}
     own = json.dumps(of_the_model, indent=2, default=handle_non_serializable, ensure_ascii=False)
     write_bytes(join(config.output_path, "results.json"), own.replace(f"{folder}/", "").encode())

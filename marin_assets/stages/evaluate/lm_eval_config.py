@@ -78,15 +78,20 @@ def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
 
 
 def check_tasks(config: LmEvalConfig) -> None:
-    """Raise EvaluationError for no tasks, for a label that two of them have, or for a hub and a mirror of it."""
-    labels = [task.label for task in eval_tasks(config)]
-    twice = sorted({label for label in labels if labels.count(label) > 1})
-    if not labels or twice:
-        problem = f"the task {twice[0]!r} twice" if twice else "no tasks"
-        raise EvaluationError(
-            f"LmEvalConfig has {problem}, expected each once. A task at two numbers of shots needs an alias: "
-            "EvalTask('hellaswag', 10, 'hellaswag_10shot')."
-        )
+    """Raise EvaluationError for no tasks, a task twice, an alias of two tasks, or a hub and a mirror of it."""
+    tasks = eval_tasks(config)
+    if not tasks:
+        raise EvaluationError("LmEvalConfig has no tasks, expected one at least, such as 'held_out_questions'.")
+    owners: dict[tuple[str, int | None], EvalTask] = {}
+    names: dict[str, str] = {}
+    for task in tasks:
+        if (task.label, task.num_fewshot) in owners or names.setdefault(task.label, task.name) != task.name:
+            raise EvaluationError(
+                f"LmEvalConfig has the task {task.name!r} with the label {task.label!r} twice, expected each label of "
+                "one task, at different numbers of shots. Leave one out, or give it an alias: "
+                "EvalTask('hellaswag', 10, 'hellaswag_10shot')."
+            )
+        owners[task.label, task.num_fewshot] = task
     if config.use_hub and config.mirror_path is not None:
         raise EvaluationError("LmEvalConfig has use_hub and mirror_path, expected one of them. Leave one out.")
     options = config.options

@@ -16,7 +16,7 @@ SHOWN = 200
 CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
 """The end of a longer context is shown, and the beginning of a longer answer."""
 RIGHT = ("acc", "exact_match")
-"""Metrics of one question of which 1 is a right answer, the first that it has."""
+"""Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
 HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Answers</title><style>
@@ -52,10 +52,9 @@ def page_of_samples(rows: Iterable[Mapping[str, Any]], scores: Mapping[str, Mapp
 
 def is_right(row: Mapping[str, Any]) -> bool | None:
     """Whether the answer is the right one; None if no metric of the question decides it."""
-    for metric in RIGHT:
-        if metric in row:
-            return bool(row[metric] == 1)
-    return None
+    with_filter = (name for metric in RIGHT for name in row if name.startswith(f"{metric}_"))
+    name = next((metric for metric in RIGHT if metric in row), None) or next(with_filter, None)
+    return None if name is None else bool(row[name] == 1)
 
 
 def _section(task: str, rows: Sequence[Mapping[str, Any]], scores: Mapping[str, float]) -> str:
@@ -95,8 +94,9 @@ def _choices(row: Mapping[str, Any]) -> str:
 
 
 def _generated(row: Mapping[str, Any]) -> str:
-    lines = (("written", row["generated"]), ("true", row["target"]))
-    return f"<table>{''.join(f'<tr><td>{name}</td><td>{_text(text)}</td></tr>' for name, text in lines)}</table>"
+    extracted = row.get("extracted", {}).items()
+    lines = (("written", row["generated"]), *extracted, ("true", row["target"]))
+    return f"<table>{''.join(f'<tr><td>{_text(name)}</td><td>{_text(text)}</td></tr>' for name, text in lines)}</table>"
 
 
 def _text(value: Any) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,10 @@ QUESTIONS, TEXTS = "held_out_questions", "held_out_texts"
 """The held-out tasks."""
 Z95 = 1.96
 """Half the width of a 95% confidence interval, in standard errors."""
+NO_FILTER = "none"
+"""lm-eval's name of the filter that changes no answer."""
+PASSAGES = ("passage", "article", "story", "paragraph", "context")
+"""Fields of a question in lm-eval's data sets that hold a text to which several questions may belong."""
 COLUMNS = ("task", "metric", "value", "error", "n", "shots", "version", "higher_is_better")
 
 
@@ -23,11 +29,21 @@ def scores_of(results: Mapping[str, Any]) -> dict[str, dict[str, float | int]]:
         task_scores: dict[str, float | int] = (
             {"instances": numbers.pop("sample_len")} if "sample_len" in numbers else {}
         )
-        for key, value in numbers.items():
-            metric, _, filter_name = key.partition(",")
-            task_scores[metric if filter_name in ("", "none") else f"{metric}_{filter_name}"] = value
+        task_scores |= {metric_name(key): value for key, value in numbers.items()}
         scores[task] = {**task_scores, **bounds_of(task_scores), **chance_of(results["samples"].get(task, []))}
     return scores
+
+
+def metric_name(key: str) -> str:
+    """Return the name of a score that lm-eval calls "<metric>,<filter>" or "<metric>_stderr,<filter>".
+
+    A filter other than "none" is a part of the metric's name: "exact_match_strict-match_stderr".
+    """
+    metric, _, filter_name = key.partition(",")
+    if filter_name in ("", NO_FILTER):
+        return metric
+    base = metric.removesuffix("_stderr")
+    return f"{base}_{filter_name}{metric.removeprefix(base)}"
 
 
 def finite_numbers(values: Mapping[str, Any]) -> dict[str, float | int]:
@@ -71,7 +87,7 @@ def table_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "task": task,
-                    "metric": metric if filter_name == "none" else f"{metric}_{filter_name}",
+                    "metric": metric_name(key),
                     "value": value,
                     "error": numbers.get(f"{metric}_stderr,{filter_name}"),
                     "n": numbers.get("sample_len") or metrics.get("sample_len"),
@@ -92,10 +108,34 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
+def answer_rows(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each question of a task. Questions about the same passage have its digest as `passage`."""
+    rows: dict[Any, dict[str, Any]] = {}
+    passages: dict[Any, str] = {}
+    for sample in samples:  # one for each filter of the task
+        doc_id, row = sample["doc_id"], sample_row(sample)
+        rows.setdefault(doc_id, {}).update(row)
+        filter_name = sample.get("filter", NO_FILTER)
+        if "generated" in row and filter_name != NO_FILTER:
+            rows[doc_id].setdefault("extracted", {})[filter_name] = str(sample["filtered_resps"][0])
+        doc = sample["doc"]
+        texts = [doc[name] for name in PASSAGES if isinstance(doc.get(name), str)] if isinstance(doc, Mapping) else []
+        if texts:
+            passages[doc_id] = hashlib.blake2b(texts[0].encode(errors="replace"), digest_size=8).hexdigest()
+    counts = Counter(passages.values())
+    for doc_id, passage in passages.items():
+        if counts[passage] > 1:
+            rows[doc_id]["passage"] = passage
+    return list(rows.values())
+
+
 def sample_row(sample: Mapping[str, Any]) -> dict[str, Any]:
     """Return one question with the model's answer: log-likelihoods in nats, or the generated text."""
     arguments, answers = sample["arguments"], [answer[0] for answer in sample["resps"]]
-    metrics = finite_numbers({name: sample[name] for name in sample["metrics"]})
+    filter_name = sample.get("filter", NO_FILTER)
+    values = {metric_name(f"{name},{filter_name}"): sample[name] for name in sample["metrics"]}
+    verdicts = {name: int(value) for name, value in values.items() if type(value).__name__ in ("bool", "bool_")}
+    metrics = finite_numbers({**values, **verdicts})
     row = {"doc_id": sample["doc_id"], "target": sample["target"]}
     if isinstance(answers[0], str):
         return {**row, "context": arguments[0][0], "generated": answers[0], **metrics}
@@ -129,19 +169,19 @@ def draw_scores(bars: Sequence[tuple[str, float, float, float | None]]) -> bytes
 
     figure = Figure(figsize=(max(4.0, 1.7 * len(bars)), 4.0), dpi=120, layout="constrained")
     axes = figure.add_subplot()
+    chances = [place for place, (*_, chance) in enumerate(bars) if chance is not None]
     for place, (_, value, half, chance) in enumerate(bars):
         axes.bar(place, value, yerr=half, width=0.6, color="#4c78a8", capsize=5)
         axes.annotate(
             f"{value:.3f}", (place, value + half), ha="center", va="bottom", xytext=(0, 3), textcoords="offset points"
         )
         if chance is not None:
-            axes.hlines(
-                chance, place - 0.5, place + 0.5, color="#e45756", linestyle="--", label="" if place else "chance"
-            )
+            label = "chance" if place == chances[0] else ""
+            axes.hlines(chance, place - 0.5, place + 0.5, color="#e45756", linestyle="--", label=label)
     axes.set_xticks(range(len(bars)), [label for label, *_ in bars], fontsize=8)
     axes.set(ylim=(0, 1.1), ylabel="score, 95% confidence interval")
     axes.spines[["top", "right"]].set_visible(False)
-    if any(chance is not None for *_, chance in bars):
+    if chances:
         axes.legend(frameon=False, loc="upper left")
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_png(buffer)

@@ -6,20 +6,30 @@ model that answers nothing ends the first call when all requests are built, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
+from functools import partial
 from typing import Any, NoReturn
 
 from lm_eval import evaluator
 from lm_eval.api.model import LM
 
+from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
+from marin_resources.types.errors import MarinError
+
+WRONG = {"loglikelihood": (-1e3, False), "loglikelihood_rolling": -1e3, "generate_until": ""}
+"""An answer of a model by the kind of request."""
+
 
 class PreparedTasks:
-    """A task manager whose tasks are loaded once."""
+    """A task manager whose tasks are loaded once, each by itself: lm-eval refuses a group together with a member."""
 
     def __init__(self, manager: Any) -> None:
         self._manager = manager
-        self._loaded: Any = None
+        self._loaded: dict[str, dict[str, Any]] = {}
+        self.members: dict[str, list[str]] = {}
+        """Each requested task -> lm-eval's names of it, or of the groups and tasks in it."""
 
     @property
     def tasks(self) -> list[Any]:
@@ -27,12 +37,78 @@ class PreparedTasks:
         return list(self._loaded["tasks"].values())
 
     def load(self, names: Any) -> Any:
-        if self._loaded is None:
-            self._loaded = self._manager.load(names)
+        """Return lm-eval's tasks of the names. Raises EvaluationError for one that lm-eval cannot load."""
+        if not self._loaded:
+            parts = {name: self._load(name) for name in names}
+            self.members = {name: [*part["groups"], *part["tasks"]] for name, part in parts.items()}
+            kinds = ("tasks", "groups", "group_map")
+            self._loaded = {kind: {k: v for part in parts.values() for k, v in part[kind].items()} for kind in kinds}
         return self._loaded
+
+    def _load(self, name: str) -> dict[str, Any]:
+        try:
+            loaded: dict[str, Any] = self._manager.load([name])
+        except MarinError:
+            raise
+        except Exception as error:  # of the YAML, of its functions, of a package that they import, of its data
+            raise _refused(name, "be loaded (lm-eval's log before this may have more)", error) from error
+        for task_name, task in loaded["tasks"].items():
+            build = task.build_all_requests
+            task.build_all_requests = partial(_build, build, task_name)
+        return loaded
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
+
+
+def _build(build: Callable[..., None], name: str, **arguments: Any) -> None:
+    """Build the requests of a task. Raises EvaluationError."""
+    try:
+        build(**arguments)
+    except MarinError:
+        raise
+    except Exception as error:  # of the task's templates and functions
+        raise _refused(name, "make its requests", error) from error
+
+
+def check_scoring(tasks: Sequence[Any]) -> None:
+    """Raise EvaluationError for a task that cannot score its first question, with an answer that is wrong.
+
+    Otherwise its mistake, or a package that it lacks, would show after the last answer.
+    """
+    for task in tasks:
+        if not task.instances:
+            continue
+        first = task.instances[0]
+        requests = [copy(request) for request in task.instances if request.doc_id == first.doc_id]
+        for request in requests:
+            request.resps, request.filtered_resps = [WRONG[request.request_type]] * (request.repeats or 1), {}
+        try:
+            for steps in task._filters:
+                steps.apply(requests)
+            scored = {
+                metric
+                for name in requests[0].filtered_resps
+                for metric in task.process_results(first.doc, [request.filtered_resps[name] for request in requests])
+            }
+        except Exception as error:  # of the task's functions, of a package that they import
+            raise _refused(task.config.task, "score an answer", error) from error
+        listed = () if task.config.process_results else task.config.metric_list or ()
+        if unknown := [entry["metric"] for entry in listed if entry["metric"] not in scored]:
+            raise EvaluationError(
+                f"Task {task.config.task!r} has the metric {unknown[0]!r} in its metric_list, for which lm-eval has no "
+                f"score in a task of type {task.OUTPUT_TYPE!r}. Correct its name, or leave it out."
+            )
+        if not scored:
+            raise EvaluationError(f"Task {task.config.task!r} has no metric. Add a metric_list to its YAML.")
+
+
+def _refused(name: str, verb: str, error: Exception) -> EvaluationError:
+    text = " ".join(str(error).split())[:500]
+    return EvaluationError(
+        f"Task {name!r} cannot {verb}: {type(error).__name__}: {text}. Repair its YAML or its functions, install a "
+        "package that it lacks, or leave it out of `tasks`."
+    )
 
 
 def prepare(lm: Any, manager: Any, arguments: Mapping[str, Any]) -> PreparedTasks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,12 @@ class StepRecord:
         with fs.open(path, "r", encoding="utf-8") as file:
             for line in file:
                 yield json.loads(line)
+
+    def csv_rows(self, name: str) -> Iterator[dict[str, str]]:
+        """Yield the rows of a CSV file in the output."""
+        fs, path = filesystem_of(join(self.path, name))
+        with fs.open(path, "r", encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
 
 
 def read_records(inputs: Mapping[str, str]) -> dict[str, StepRecord]:

@@ -9,7 +9,7 @@ from marin_assets.inference.server import TORCH_SERVER
 
 
 def test_the_script_starts_where_neither_this_project_nor_its_packages_are_installed() -> None:
-    command = [sys.executable, "-I", "-S", str(TORCH_SERVER), "--help"]  # without site-packages
+    command = [sys.executable, "-E", "-s", "-S", str(TORCH_SERVER), "--help"]  # without site-packages
     ended = subprocess.run(command, cwd="/", capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "--served-model-name" in ended.stdout

@@ -22,7 +22,7 @@ PHRASE = "its text is a phrase, which the sentence of its catcher takes in"
 NO_SENTENCES = {
     "marin_assets.documents.frames.layout.DamagedIndexError": PHRASE,
     "marin_assets.documents.xml.parse.BadXmlError": PHRASE,
-    "marin_assets.inference.torch_server.Refused": "a script of an environment without this project raises it",
+    "marin_assets.inference.completion_fields.FieldError": "a script of an environment without this project raises it",
     "marin_assets.run.output.ReaderGoneError": CONTROL_FLOW,
     "marin_assets.catalog.script._Reached": CONTROL_FLOW,
     "marin_assets.stages.download.crawl.damage.CutError": PHRASE,
@@ -33,7 +33,7 @@ NO_SENTENCES = {
     "marin_assets.stages.download.warc.http_message.EncodingError": CONTROL_FLOW,
     "marin_assets.stages.download.web.faults.Fault": PHRASE,
     "marin_assets.stages.download.wiki.xml_head._AtFirstPage": CONTROL_FLOW,
-    "marin_assets.stages.evaluate.models.task_requests._Built": CONTROL_FLOW,
+    "marin_assets.stages.evaluate.task_requests._Built": CONTROL_FLOW,
     "marin_assets.stages.filter.words.spacy_chunks.TooManyAffixes": CONTROL_FLOW,
     "marin_assets.documents.chats.not_a_chat.NotAChat": "its text is the name by which the row is counted",
     "marin_resources.host.http_request.OtherOriginError": "its text is the origin alone",

@@ -12,7 +12,7 @@ from itertools import product
 
 from marin_assets.browse.errors import NotComparableError, NotThereError
 from marin_assets.browse.stored.answers.join import SharedQuestion, SharedQuestions
-from marin_assets.stages.report.compare_models import HEADLINES, Z95, is_lower_better, mean_difference
+from marin_assets.stages.report.compare_models import Z95, headline_of, is_lower_better, mean_difference
 from marin_resources.types.near_names import expected_one_of
 
 RIGHT, WRONG, PARTLY, NO_SCORE = "r", "w", "p", "n"
@@ -92,7 +92,7 @@ def usable_metrics(questions: Sequence[SharedQuestion]) -> list[str]:
 
 def headline(names: Sequence[str]) -> str:
     """The metric of a task for which none was chosen, as `compare_models` chooses it."""
-    return next((name for name in HEADLINES if name in names), names[0])
+    return headline_of(names) or names[0]
 
 
 def choose(scored: Sequence[ScoredQuestion], pattern: str, count: int) -> list[ScoredQuestion]:

@@ -10,7 +10,8 @@ import pytest
 
 from marin_assets.documents import write_rows
 from marin_assets.stages.evaluate import suites
-from marin_assets.stages.evaluate.harness import labels_of, run_together
+from marin_assets.stages.evaluate.harness import run_together
+from marin_assets.stages.evaluate.labels import label_tasks
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.lm_eval_config import check_tasks
 from marin_assets.stages.evaluate.suites import EvalTask
@@ -94,7 +95,11 @@ def test_what_a_mirror_lacks_is_named_with_what_it_has(mirror: str) -> None:
     ("fields", "sentence"),
     [
         ({"tasks": ()}, "LmEvalConfig has no tasks"),
-        ({"tasks": ("arc_easy", EvalTask("arc_easy", 5))}, "the task 'arc_easy' twice"),
+        ({"tasks": ("arc_easy", EvalTask("arc_easy"))}, "has the task 'arc_easy' with the label 'arc_easy' twice"),
+        (
+            {"tasks": ("arc_easy", EvalTask("piqa", 5, "arc_easy"))},
+            "has the task 'piqa' with the label 'arc_easy' twice",
+        ),
         ({"use_hub": True, "mirror_path": "m"}, "has use_hub and mirror_path"),
     ],
 )
@@ -111,12 +116,28 @@ def test_tasks_with_one_number_of_shots_run_together() -> None:
 
 
 def test_scores_of_a_group_have_its_alias_in_front() -> None:
-    results = {"group_subtasks": {"mmlu": ["mmlu_stem"], "mmlu_stem": ["mmlu_anatomy"]}}
-    assert labels_of([EvalTask("mmlu", 5, "mmlu_5shot"), EvalTask("piqa", 5)], results) == {
-        "mmlu": "mmlu_5shot",
-        "mmlu_stem": "mmlu_5shot/mmlu_stem",
-        "mmlu_anatomy": "mmlu_5shot/mmlu_anatomy",
-    }
+    members = [(EvalTask("mmlu", 5, "mmlu_5shot"), ["mmlu", "mmlu_stem", "mmlu_anatomy"]), (EvalTask("piqa", 5), [])]
+    assert label_tasks(members) == [
+        {"mmlu": "mmlu_5shot", "mmlu_stem": "mmlu_5shot/mmlu_stem", "mmlu_anatomy": "mmlu_5shot/mmlu_anatomy"},
+        {"piqa": "piqa"},
+    ]
+
+
+def test_a_task_at_two_numbers_of_shots_and_a_member_beside_its_group_have_labels_of_their_own() -> None:
+    of = ["mmlu", "anatomy"]
+    assert label_tasks([(EvalTask("mmlu", 5), of), (EvalTask("anatomy", 0), []), (EvalTask("mmlu", 5, "m"), of)]) == [
+        {"mmlu": "mmlu", "anatomy": "anatomy_5shot"},
+        {"anatomy": "anatomy_0shot"},
+        {"mmlu": "m", "anatomy": "m/anatomy"},
+    ]
+    assert label_tasks([(EvalTask("mmlu", 5), of), (EvalTask("anatomy", 5), [])])[1] == {"anatomy": "anatomy"}
+    assert label_tasks([(EvalTask("arc"), []), (EvalTask("arc", 5), [])]) == [{"arc": "arc"}, {"arc": "arc_5shot"}]
+
+
+def test_a_label_of_two_tasks_is_refused() -> None:
+    members = [(EvalTask("mmlu", 5), ["mmlu", "anatomy"]), (EvalTask("piqa", 5, "anatomy"), [])]
+    with pytest.raises(EvaluationError, match="have the label 'anatomy_5shot': of 'anatomy' in EvalTask"):
+        label_tasks(members)
 
 
 @pytest.mark.parametrize("name", [name for name in vars(suites) if name.isupper()])

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from browser_server import browsing
 from stored_evaluations import answers, store_evaluation
 
 from marin_assets.browse.query import address
 from marin_assets.defaults import default_eval, default_model_comparison, default_train
-from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models, paired_error
+from marin_assets.stages.report.compare_models import (
+    Cell,
+    CompareModelsConfig,
+    compare_models,
+    headline_of,
+    is_lower_better,
+    paired_difference,
+    tasks_to_average,
+)
 from marin_assets.stages.report.records import ReportError
+from marin_assets.stages.report.significance import ALPHA, holm, paired
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value, versioned
@@ -96,7 +105,7 @@ def test_each_number_names_the_command_that_shows_its_questions(tmp_path: Path) 
     titles = re.findall(r'title="([^"]*)"', page)
     assert [title for title in titles if title.endswith(command)] == [
         command,
-        f"-0.2000 ± 0.1120 from the baseline; {command}",
+        f"-0.2000 ± 0.1120 from the baseline, p = 0.002, 0.0039 after Holm; {command}",
     ]
     assert "--task texts" not in page
     assert "<a " not in page
@@ -134,11 +143,12 @@ def test_the_page_has_every_score_its_mark_and_what_is_missing(tmp_path: Path) -
     }
     result = compared(models, tmp_path / "out")
     html = (tmp_path / "out/comparison.html").read_text()
-    head, mean, arc, mmlu = Table(html).rows
+    head, mean, arc, mmlu, _, power = Table(html).rows
     assert [text for text, _ in head] == ["task, metric", "base", "<tuned>"]
-    assert [text for text, _ in mean[1:]] == ["0.750", "0.500"]
+    assert [text for text, _ in mean] == ["mean of 1 tasks", "0.750", "0.500"]
     assert arc == [("arc acc", "task"), ("0.750 ±0.042", ""), ("0.500 ±0.049", "worse")]
-    assert mmlu[2][0].strip() == "–"
+    assert mmlu[2][0].startswith("–")
+    assert [text for text, _ in power] == ["arc acc", "400", "0.061", "14,754\n"]
     assert result["missing"] == 1
     rows = [json.loads(line) for line in (tmp_path / "out/scores.jsonl").read_text().splitlines()]
     assert {(row["model"], row["task"], row["metric"]) for row in rows} == {
@@ -148,16 +158,113 @@ def test_the_page_has_every_score_its_mark_and_what_is_missing(tmp_path: Path) -
     }
 
 
-def test_models_that_do_not_differ_are_marked_about_once_in_twenty(tmp_path: Path) -> None:
-    drawn = random.Random(3)
+def test_a_comparison_of_equal_models_marks_a_difference_in_one_of_twenty_pages_at_most() -> None:
+    """1,000 comparisons of two equal models at 50 tasks of 60 questions, every second one of 15 passages."""
+    drawn, marked = np.random.default_rng(3), 0
+    for _ in range(1000):
+        p_values = []
+        for task in range(50):
+            passages = [place // 4 if task % 2 else place for place in range(60)]
+            of_passage = drawn.normal(size=60)[passages] if task % 2 else 0
+            answers = of_passage + drawn.normal(size=(2, 60)) > 0
+            tested = paired((answers[0].astype(int) - answers[1]).tolist(), passages)
+            assert tested is not None
+            p_values.append(tested.p)
+        marked += min(holm(p_values)) <= ALPHA
+    assert marked <= 50
+
+
+def test_a_real_difference_is_shown_as_often_as_the_page_states() -> None:
+    drawn, shown, smallest = np.random.default_rng(5), 0, 0.0
+    for _ in range(1000):
+        differences = drawn.normal(loc=0.1, size=785)  # (1.96 + 0.84)**2 / 0.1**2
+        tested = paired(differences.tolist(), range(785))
+        assert tested is not None
+        shown += tested.p <= ALPHA
+        smallest = tested.smallest
+    assert smallest == pytest.approx(0.1, rel=0.1)
+    assert shown == pytest.approx(800, abs=40)
+
+
+def test_questions_that_share_a_passage_show_less_than_as_many_of_their_own(tmp_path: Path) -> None:
     models = {
-        name: write_evaluation(
-            tmp_path / name, {f"task-{t}": [int(drawn.random() < 0.5) for _ in range(100)] for t in range(50)}
-        )
-        for name in map(str, range(6))
+        "base": write_evaluation(tmp_path / "base", {"race": [1] * 40 + [0] * 60}),
+        "tuned": write_evaluation(tmp_path / "tuned", {"race": [1] * 60 + [0] * 40}),
     }
+    assert compared(models, tmp_path / "own")["better"] == 1
+    for folder in models.values():
+        file = Path(folder, "samples.jsonl")
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        file.write_text("".join(json.dumps({**row, "passage": f"p{row['doc_id'] // 20}"}) + "\n" for row in rows))
+    assert compared(models, tmp_path / "shared")["better"] == 0, "one passage of five is what differs"
+    [row] = [json.loads(line) for line in (tmp_path / "shared/differences.jsonl").read_text().splitlines()]
+    assert (row["questions"], row["passages"]) == (100, 5)
+    assert "100 of 5 passages" in (tmp_path / "shared/comparison.html").read_text()
+
+
+def test_two_questions_show_nothing(tmp_path: Path) -> None:
+    models = {
+        "base": write_evaluation(tmp_path / "base", {"arc": [0, 0]}),
+        "tuned": write_evaluation(tmp_path / "tuned", {"arc": [1, 1]}),
+    }
+    assert compared(models, tmp_path / "out")["better"] == 0
+
+
+def test_a_metric_with_a_filter_is_compared_question_by_question_and_named_either_way(tmp_path: Path) -> None:
+    models = {}
+    for name, right in (("base", 200), ("tuned", 212)):
+        folder = write_evaluation(tmp_path / name, {"gsm8k": [1] * right + [0] * (400 - right)})
+        for file in (Path(folder, ".executor_info"), Path(folder, "samples.jsonl")):
+            file.write_text(file.read_text().replace('"acc', '"exact_match_strict-match'))
+        models[name] = folder
+    assert compared(models, tmp_path / "out")["better"] == 1
+    for metric in ("exact_match_strict-match", "exact_match,strict-match"):
+        named = compared(models, tmp_path / metric, metrics=versioned({"gsm8k": metric}))
+        assert named["better"] == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["acc", "acc_norm"], "acc_norm"),
+        (["exact_match_strict-match", "exact_match_strict-match_stderr", "f1"], "exact_match_strict-match"),
+        (["instances", "f1_rouge_stderr", "f1_rouge"], "f1_rouge"),
+        (["bleu"], None),
+    ],
+)
+def test_the_metric_of_a_task_is_the_first_usual_one(names: list[str], chosen: str | None) -> None:
+    assert headline_of(names) == chosen
+
+
+def test_less_is_better_of_losses_and_errors_alone() -> None:
+    lower = ("bits_per_byte", "word_perplexity", "eval_loss", "ter", "wer", "brier_score", "nll", "mse_none", "ece")
+    higher = ("acc", "acc_norm", "f1", "bleu", "chrf", "mcc", "em", "answer_match", "character_overlap", "likelihood")
+    assert all(map(is_lower_better, lower))
+    assert not any(map(is_lower_better, higher))
+
+
+def test_a_direction_that_the_evaluation_notes_is_taken(tmp_path: Path) -> None:
+    models = {}
+    for name, right in (("base", 300), ("tuned", 200)):
+        models[name] = write_evaluation(tmp_path / name, {"toxicity": [1] * right + [0] * (400 - right)})
+        (tmp_path / name / "scores.csv").write_text("task,metric,value,higher_is_better\ntoxicity,acc,0.5,False\n")
     result = compared(models, tmp_path / "out")
-    assert 3 <= result["better"] + result["worse"] <= 28, "of 250 differences"
+    assert (result["better"], result["worse"], result["macro"]) == (1, 0, {})
+    assert "toxicity <small>acc ↓</small>" in (tmp_path / "out/comparison.html").read_text()
+
+
+def test_a_group_is_averaged_once_and_a_loss_never() -> None:
+    values = {"mmlu": 0.5, "mmlu/stem": 0.4, "mmlu_law": 0.6, "texts": 0.9, "piqa": 0.7, "bleu": 31.0}
+    cells = {task: {"base": Cell(value=value)} for task, value in values.items()}
+    lower = {task: task == "texts" for task in values}
+    assert tasks_to_average(cells, lower, {"mmlu/stem": "mmlu", "mmlu_law": "mmlu"}) == ["mmlu", "piqa"]
+
+
+def test_the_groups_of_an_evaluation_are_read_from_its_results(tmp_path: Path) -> None:
+    answers = {"group": [1] * 30 + [0] * 10, "member": [1] * 30 + [0] * 10, "alone": [1, 1, 0, 0]}
+    models = {name: write_evaluation(tmp_path / name, answers) for name in ("base", "tuned")}
+    (tmp_path / "base/results.json").write_text(json.dumps({"group_subtasks": {"group": ["member"]}}))
+    assert compared(models, tmp_path / "out")["averaged"] == ["group", "alone"]
 
 
 @pytest.mark.parametrize(
@@ -188,10 +295,12 @@ def test_one_model_and_models_without_a_common_task_are_refused(tmp_path: Path) 
 
 def test_rows_that_do_not_have_the_difference_say_nothing_of_its_error() -> None:
     mine, theirs = {1: {"acc": 1}, 2: {"acc": 0}}, {1: {"acc": 0}, 2: {"acc": 0}}
-    assert paired_error("acc", 0.5, mine, theirs) == pytest.approx(0.5)
-    assert paired_error("acc", 0.4, mine, theirs) is None
-    assert paired_error("acc", 0.5, mine, {1: {"acc": 0}, 3: {"acc": 0}}) is None
-    assert paired_error("f1", 0.5, mine, theirs) is None
+    tested = paired_difference("acc", 0.5, mine, theirs)
+    assert tested is not None
+    assert tested.error == pytest.approx(0.5)
+    assert paired_difference("acc", 0.4, mine, theirs) is None
+    assert paired_difference("acc", 0.5, mine, {1: {"acc": 0}, 3: {"acc": 0}}) is None
+    assert paired_difference("f1", 0.5, mine, theirs) is None
 
 
 def test_the_default_reads_each_evaluation_and_may_refuse_regressions() -> None:
