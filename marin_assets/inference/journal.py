@@ -17,19 +17,23 @@ from marin_resources.storage.paths import join
 FOLDER = ".marin/unfinished"
 """Below the output."""
 Row = dict[str, Any]
+SHORTEST_S, WRITING_SHARE = 1.0, 0.02
+"""Least interval between two parts, and share of the time that writing them takes: of a bucket, parts are rarer."""
 
 log = logging.getLogger(__name__)
 
 
 class Journal:
-    """The answers to one list, such as the documents of a shard, by their places in it."""
+    """The answers to one list, such as the documents of a shard, by their places in it, or by other names."""
 
-    def __init__(self, output_path: str, shard: str, *, save_every_s: float) -> None:
-        """Read what an earlier attempt has saved of the shard."""
+    def __init__(self, output_path: str, shard: str, *, save_every_s: float | None) -> None:
+        """Read what an earlier attempt has saved of the shard. `save_every_s` is the interval between two parts; None:
+        as short as WRITING_SHARE allows."""
         self._folder = join(output_path, FOLDER, shard)
-        self._save_every_s, self._saved_at = save_every_s, time.monotonic()
+        self._is_fixed, self._saved_at = save_every_s is not None, time.monotonic()
+        self._save_every_s = SHORTEST_S if save_every_s is None else save_every_s
         self._unsaved: list[Row] = []
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[Any, Row] = {}
         self._parts = sorted(
             name for name in names_in(self._folder) if not name.startswith(".")
         )  # hidden: half written
@@ -45,6 +49,7 @@ class Journal:
 
     def save(self) -> None:
         """Write what is not saved yet."""
+        began = time.monotonic()
         if self._unsaved:
             name = f"{len(self._parts):06}.jsonl"
             lines = (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in self._unsaved)
@@ -52,6 +57,8 @@ class Journal:
             self._parts.append(name)
             self._unsaved = []
         self._saved_at = time.monotonic()
+        if not self._is_fixed:
+            self._save_every_s = max(SHORTEST_S, (self._saved_at - began) / WRITING_SHARE)
 
     def remove(self) -> None:
         """Remove the parts: the shard is finished."""

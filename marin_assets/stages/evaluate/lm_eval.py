@@ -7,7 +7,7 @@ Out: `results.json`, as lm-eval's own command writes it, but for OF_THE_MACHINE;
      `samples.jsonl`, the model's answer to each question; `samples.html`, to read them; `plots/scores.png`.
 
 Model, tasks and data are copied to a temporary folder, because the libraries read local files only. Answers are saved
-every minute below `.marin/unfinished`, until all exist: a killed evaluation resumes after them, with equal scores.
+below `.marin/unfinished` as they come, until all exist: a killed evaluation resumes after them, with equal scores.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
 
 def kept_answers(config: LmEvalConfig) -> Any:
     """The store of the answers of this model on this engine until the evaluation ends."""
-    from marin_assets.stages.evaluate.models.kept_answers import SAVE_EVERY_S, KeptAnswers
+    from marin_assets.stages.evaluate.models.kept_answers import KeptAnswers
 
     return KeptAnswers(
         config.output_path,
         made_by=f"{folder_state(config.model_path).stamp} {config.engine!r}",
-        save_every_s=SAVE_EVERY_S if config.save_every_s is None else config.save_every_s,
+        save_every_s=config.save_every_s,
     )
 
 

@@ -62,7 +62,8 @@ class LmEvalConfig:
     options: HarnessOptions | None = None
     """Options of lm-eval; its defaults if None."""
     save_every_s: float | None = None
-    """Interval between two saves of the answers, for an attempt that resumes; 60 s if None."""
+    """Interval between two saves of the answers, for an attempt that resumes; None: as short as saving takes 2 % of the
+    time, a second at least."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, check_tasks, name)

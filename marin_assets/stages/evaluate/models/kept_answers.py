@@ -1,21 +1,20 @@
 """Answers of an evaluation that has not ended, so that a killed one resumes after them.
 
-The answers to a list of requests have a name by its content and by the model, so that those to other requests, or of
-another model, are never taken.
+An answer is found by its request and by the model, so that none to another request, or of another model, is taken. A
+request that several tasks have, or one task at several numbers of shots, is answered once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from marin_assets.inference.journal import Journal
 
 ANSWER = "answer"
-SAVE_EVERY_S = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -28,43 +27,57 @@ class Answers(Protocol):
     def add(self, *rows: dict[str, Any]) -> None: ...
 
 
-class AnswersInMemory:
-    """Answers that nobody keeps."""
+class AnswersByPlace:
+    """The answers to a list of requests, of those that a journal has by their names."""
 
-    def __init__(self) -> None:
-        self.rows: dict[int, dict[str, Any]] = {}
+    def __init__(self, names: Sequence[str], known: dict[str, dict[str, Any]], journal: Journal | None) -> None:
+        self._names, self._known, self._journal = names, known, journal
+        self.rows = {place: known[name] for place, name in enumerate(names) if name in known}
 
     def add(self, *rows: dict[str, Any]) -> None:
-        self.rows |= {row["place"]: row for row in rows}
+        """Add answers by their places. An answer that is known stays, to the last bit."""
+        new: list[dict[str, Any]] = []
+        for row in rows:
+            name = self._names[row["place"]]
+            if name not in self._known:
+                self._known[name] = {"place": name, ANSWER: row[ANSWER]}
+                new.append(self._known[name])
+            self.rows[row["place"]] = self._known[name]
+        if self._journal is not None:
+            self._journal.add(*new)
 
 
 class KeptAnswers:
     """Opens the answers to lists of requests; below an output, if a path is given."""
 
-    def __init__(
-        self, output_path: str | None = None, *, made_by: str = "", save_every_s: float = SAVE_EVERY_S
-    ) -> None:
-        """`made_by` is what the answers depend on beside the requests: the model and its engine."""
+    def __init__(self, output_path: str | None = None, *, made_by: str = "", save_every_s: float | None = None) -> None:
+        """`made_by` is what the answers depend on beside the requests: the model and its engine. `save_every_s` is that
+        of the journal."""
         self._output_path, self._made_by, self._save_every_s = output_path, made_by, save_every_s
+        self._known: dict[str, dict[str, dict[str, Any]]] = {}
+        """Kind of request -> the answers of this evaluation by their names."""
 
     @contextmanager
     def of(self, kind: str, requests: Iterable[bytes]) -> Iterator[Answers]:
         """The answers to these requests, with those of an earlier attempt. They are saved also if the block fails."""
-        if self._output_path is None:
-            yield AnswersInMemory()
-            return
-        name = f"{kind}-{self._digest(requests)}"
-        journal = Journal(self._output_path, name, save_every_s=self._save_every_s)
-        if journal.rows:
-            log.info("%d %s are known from an earlier attempt", len(journal.rows), kind)
+        names = [self._name(kind, request) for request in requests]
+        journal = None
+        if self._output_path is not None:
+            folder = f"{kind}-{self._name('', b'')[:24]}"
+            journal = Journal(self._output_path, folder, save_every_s=self._save_every_s)
+        known = self._known.setdefault(kind, dict(journal.rows) if journal is not None else {})
+        answers = AnswersByPlace(names, known, journal)
+        if answers.rows:
+            log.info("%d of %d %s have an answer already", len(answers.rows), len(names), kind)
         try:
-            yield journal
+            yield answers
         finally:
-            journal.save()
+            if journal is not None:
+                journal.save()
 
-    def _digest(self, requests: Iterable[bytes]) -> str:
+    def _name(self, kind: str, request: bytes) -> str:
         digest = hashlib.sha256(self._made_by.encode())
-        for request in requests:
-            digest.update(len(request).to_bytes(8, "big"))
-            digest.update(request)
-        return digest.hexdigest()[:24]
+        for part in (kind.encode(), request):
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part)
+        return digest.hexdigest()[:32]

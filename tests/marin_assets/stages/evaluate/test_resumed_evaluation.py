@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from marin_assets.inference import journal
 from marin_assets.inference.jax_model import load_model
 from marin_assets.inference.journal import FOLDER
 from marin_assets.stages.evaluate.harness import run_tasks
@@ -158,6 +159,42 @@ def test_kept_answers_are_those_of_the_same_requests_and_the_same_model(
     again = evaluate_with_lm_eval(config_of(model_path, tasks_path, tmp_path))
     assert again["scores"]["sums"]["exact_match"] == 1 / 40
     assert again["scores"]["choices"] == undisturbed[1]["scores"]["choices"]
+
+
+def test_a_request_that_two_runs_have_is_answered_once(
+    model_path: str, tasks_path: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = (EvalTask("choices", 0), EvalTask("choices", 0, "again"), EvalTask("sums", 0), EvalTask("sums", 0, "twice"))
+    with caplog.at_level("INFO", logger="marin_assets.stages.evaluate.models.kept_answers"):
+        scores = evaluate_with_lm_eval(config_of(model_path, tasks_path, tmp_path, tasks=tasks))["scores"]
+    messages = [record.getMessage() for record in caplog.records if record.name.endswith("kept_answers")]
+    assert messages == [
+        "120 of 120 log-likelihoods have an answer already",
+        "40 of 40 generations have an answer already",
+    ]
+    assert (scores["choices"], scores["sums"]) == (scores["again"], scores["twice"])
+
+
+def test_without_an_interval_a_journal_is_saved_as_often_as_a_fiftieth_of_the_time_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(journal.time, "monotonic", lambda: now)
+    kept = journal.Journal(str(tmp_path), "x", save_every_s=None)
+
+    def slow(path: str, content: bytes) -> None:
+        nonlocal now
+        now += 0.1
+
+    monkeypatch.setattr(journal, "write_bytes", slow)
+    times = []
+    for place in range(100):
+        now += 0.5
+        before = now
+        kept.add({"place": place})
+        if now > before:
+            times.append(place)
+    assert times[:3] == [2, 13, 23], "after a second, then every five"
 
 
 def test_the_requests_that_are_built_first_are_those_of_lm_eval(
