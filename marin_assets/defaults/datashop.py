@@ -29,8 +29,8 @@ class Datashop:
     answers: Step
     labels: Step
     classifier: Step
-    """The classifier; the result has its agreement with the model on held-out documents: accuracy, accuracy_lower95,
-    …_upper95."""
+    """The classifier; the result has its agreement with the model on held-out documents: precision, recall and
+    accuracy, with bounds; `agreement.html` has documents to read."""
     scored: Step
     """Attributes of the whole corpus."""
     kept: Step
@@ -53,10 +53,11 @@ def default_datashop(
     at_least: float | None = None,
     scores: tuple[int, int] = (0, 5),
     positive_from: int = 3,
-    pattern: str = r"(\d+)",
+    pattern: str | None = None,
     max_tokens: int = 16,
     validation_fraction: float = 0.2,
-    agreement_at_least: float | None = None,
+    precision_at_least: float | None = None,
+    recall_at_least: float | None = None,
     epochs: int = 5,
     learning_rate: float = 0.1,
     encoder: Step | InputName | None = None,
@@ -67,12 +68,14 @@ def default_datashop(
     """Return the steps that filter a corpus by a rubric: a model scores a sample of it, a classifier learns from that,
     and scores all of it.
 
-    `prompt` is a template with {text} that requests a score between those of `scores`, which `pattern` finds in the
-    answer. Documents with a score of at least `positive_from` are positive. Of the corpus, the documents with a
-    probability of `at_least` are kept, or a share of `keep_fraction`: pass one of them. `agreement_at_least` is a check
-    on the lower bound of the classifier's agreement with the model. `epochs` and `learning_rate` are those of fastText:
-    a small sample wants more of both. With `encoder`, the folder of an encoder such as BERT, the classifier is a
-    linear head on it, which has no use for the two; `resources` are also those of its training. Raises ConfigError.
+    `prompt` is a template with {text} that requests a score between those of `scores`. A grammar finds it in the
+    answer (`stages/generate/rating.py`), or the regular expression `pattern`. Documents with a score of at least
+    `positive_from` are positive. Of the corpus, the documents with a probability of `at_least` are kept, or a share of
+    `keep_fraction`: pass one of them. `precision_at_least` and `recall_at_least` are checks on the classifier's
+    precision and recall of the rarer label on held-out documents, on the lower bounds of their 95 % intervals. `epochs`
+    and `learning_rate` are those of fastText: a small sample wants more of both. With `encoder`, the folder of an
+    encoder such as BERT, the classifier is a linear head on it, which has no use for the two; `resources` are also
+    those of its training. Raises ConfigError.
     """
     if encoder is not None and (epochs, learning_rate) != (5, 0.1):
         raise ConfigError(
@@ -103,7 +106,8 @@ def default_datashop(
     )
     examples: dict[str, Any] = {label: output_path_of(labels, label) for label in (POSITIVE, NEGATIVE)}
     fraction = versioned(validation_fraction)
-    expectations = [expect("accuracy_lower95", at_least=agreement_at_least)] if agreement_at_least is not None else []
+    limits = {"rare_precision_lower95": precision_at_least, "rare_recall_lower95": recall_at_least}
+    expectations = [expect(name, at_least=limit) for name, limit in limits.items() if limit is not None]
     scoring: dict[str, Any] = {
         "documents_path": output_path_of(corpus),
         "label": versioned(POSITIVE),

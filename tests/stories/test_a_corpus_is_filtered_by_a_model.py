@@ -69,7 +69,7 @@ def datashop(corpus_path: str, model_path: str, prompt: str = RUBRIC, **changes:
         sample=SAMPLE,
         at_least=0.5,
         engine=VLLM,
-        **{"agreement_at_least": 0.6, "epochs": 50, "learning_rate": 0.5, **changes},
+        **{"precision_at_least": 0.3, "recall_at_least": 0.3, "epochs": 50, "learning_rate": 0.5, **changes},
     )
 
 
@@ -106,7 +106,7 @@ def test_the_classifier_can_be_a_head_on_an_encoder(
     texts = [document.text for document in _documents(Path(corpus_path))][:100]
     encoder = write_encoder(tmp_path / "encoder", texts, max_position_embeddings=256)
     settings = {"encoder": default_download("encoder", encoder), "epochs": 5, "learning_rate": 0.1}
-    shop = datashop(corpus_path, model_path, **settings, agreement_at_least=None)
+    shop = datashop(corpus_path, model_path, **settings, precision_at_least=None, recall_at_least=None)
     assert run_steps(shop.steps, instance).success
     (kept,) = prefix.glob(f"{shop.kept.name}-??????")
     assert 0 < len(_documents(kept)) < len(_documents(Path(corpus_path)))

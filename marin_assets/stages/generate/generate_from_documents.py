@@ -14,6 +14,7 @@ interrupted.
 from __future__ import annotations
 
 import logging
+import math
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -104,7 +105,12 @@ def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
 
 
 def _checked(config: GenerateConfig) -> Template:
-    if config.max_tokens < 1 or config.temperature < 0:
+    stop: object = config.stop
+    if not isinstance(stop, tuple | list) or not all(isinstance(text, str) and text for text in stop):
+        raise TemplateError(
+            f"GenerateConfig has stop={stop!r}, expected a tuple of texts, none of them empty, such as ('END',)."
+        )
+    if config.max_tokens < 1 or not 0 <= config.temperature < math.inf:
         raise TemplateError(
             f"GenerateConfig has max_tokens={config.max_tokens!r} and temperature={config.temperature!r}, expected at "
             "least 1 and at least 0."

@@ -3,9 +3,10 @@
 In:  documents; the answers of `generate_from_documents` about them, shard for shard.
 Out: `positive/` and `negative/`, documents with `score` in their metadata, shard for shard under the documents' names.
 
-The score of an answer is the first number that the pattern finds. An answer without one, or with one outside of the
-bounds, is unreadable: its document has no label, and is counted. After Marin's datashop, and FineWeb-Edu's annotations
-of educational value (Penedo et al. 2024, arXiv:2406.17557), whose rubric goes from 0 to 5 with 3 as the threshold.
+The score of an answer is read by the grammar of `rating.py`, or is the first number that a pattern finds. An answer
+without one, or with one outside of the bounds, is unreadable: its document has no label, and is counted. After Marin's
+datashop, and FineWeb-Edu's annotations of educational value (Penedo et al. 2024, arXiv:2406.17557), whose rubric goes
+from 0 to 5 with 3 as the threshold.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from marin_assets.documents import Document, document_files, document_shards, read_documents, write_documents
 from marin_assets.documents.shards import SUFFIX, output_name
+from marin_assets.stages.generate.rating import rating_of
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -42,8 +44,8 @@ class LabelByAnswersConfig:
     answers_path: str
     """Output of `generate_from_documents` of these documents."""
     output_path: str = THIS_OUTPUT_PATH
-    pattern: str = versioned(r"(\d+)")
-    """A regular expression whose first group is the score."""
+    pattern: str | None = versioned(None)
+    """A regular expression whose first group is the score; None: the grammar of `rating.py`."""
     lowest: int = versioned(0)
     highest: int = versioned(5)
     positive_from: int = versioned(3)
@@ -61,7 +63,7 @@ class ShardConfig:
 
     answers_path: str
     documents_path: str
-    pattern: str
+    pattern: str | None
     lowest: int
     highest: int
     positive_from: int
@@ -70,7 +72,8 @@ class ShardConfig:
 def label_by_answers(config: LabelByAnswersConfig) -> dict[str, Any]:
     """Label documents.
 
-    Returns documents, positive, negative, unreadable, unreadable_share, score_mean and scores (documents by score).
+    Returns documents, positive, negative, unreadable (and each unreadable_<reason> of the grammar), unreadable_share,
+    score_mean and scores (documents by score).
     Raises LabelError for answers to other documents, for too many unreadable ones, and if a label has no document.
     """
     _check(config)
@@ -94,9 +97,10 @@ def label_by_answers(config: LabelByAnswersConfig) -> dict[str, Any]:
     share = unreadable / max(readable + unreadable, 1)
     if share > config.max_unreadable:
         raise LabelError(
-            f"{unreadable} of {readable + unreadable} answers have no score that {config.pattern!r} finds, between "
-            f"{config.lowest} and {config.highest}; expected at most {config.max_unreadable:.0%} of them. Look at the "
-            f"answers in {config.answers_path!r}, and correct the prompt or the pattern."
+            f"{unreadable} of {readable + unreadable} answers have no score"
+            f"{'' if config.pattern is None else f' that {config.pattern!r} finds,'} between {config.lowest} and "
+            f"{config.highest}; expected at most {config.max_unreadable:.0%} of them. Look at the answers in "
+            f"{config.answers_path!r}, and correct the prompt{'' if config.pattern is None else ' or the pattern'}."
         )
     for label in LABELS:
         if not counts[label]:
@@ -111,7 +115,7 @@ def label_by_answers(config: LabelByAnswersConfig) -> dict[str, Any]:
 
 def _check(config: LabelByAnswersConfig) -> None:
     try:
-        groups = re.compile(config.pattern).groups
+        groups = 1 if config.pattern is None else re.compile(config.pattern).groups
     except re.error as error:
         raise LabelError(f"The pattern {config.pattern!r} is no regular expression ({error}). Correct it.") from None
     if groups < 1:
@@ -139,7 +143,6 @@ def label_shard(shard: FileShard) -> Counter[str]:
 def _labelled(
     path: str, answers_path: str, config: ShardConfig, counts: Counter[str]
 ) -> Iterator[tuple[str, Document]]:
-    pattern = re.compile(config.pattern)
     answers = read_documents(answers_path)
     for document in read_documents(path):
         answer = next(answers, None)
@@ -150,10 +153,11 @@ def _labelled(
                 "these documents."
             )
         counts["documents"] += 1
-        match = pattern.search(answer.text)
-        score = int(match[1]) if match and match[1] and match[1].isdecimal() else None
-        if score is None or not config.lowest <= score <= config.highest:
+        score = _score(answer.text, config)
+        if not isinstance(score, int):
             counts["unreadable"] += 1
+            if score is not None:
+                counts[f"unreadable_{score}"] += 1
             continue
         counts[f"score_{score}"] += 1
         label = POSITIVE if score >= config.positive_from else NEGATIVE
@@ -164,3 +168,12 @@ def _labelled(
             f"{answers_path!r} has an answer about {more.id!r} after that about the last document of {path!r}. "
             "Generate answers about these documents."
         )
+
+
+def _score(answer: str, config: ShardConfig) -> int | str | None:
+    """The score of an answer; why it has none by the grammar, or None if the pattern finds none."""
+    if config.pattern is None:
+        return rating_of(answer, config.lowest, config.highest)
+    match = re.search(config.pattern, answer)
+    score = int(match[1]) if match and match[1] and match[1].isdecimal() else None
+    return score if score is not None and config.lowest <= score <= config.highest else None

@@ -36,6 +36,13 @@ class Template:
                 f"The template {_short(template)} cannot be read: {error}. Double a brace that is meant as one."
             ) from None
         names = [name for _, name, _, _ in self._parts if name is not None]
+        for _, name, form, conversion in self._parts:
+            if form or conversion:
+                written = f"{{{name}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}}}"
+                raise TemplateError(
+                    f"The template {_short(template)} has {written}, expected the field alone: {{{name}}}. Leave the "
+                    "rest out."
+                )
         for name in names:
             key = name.partition("metadata.")[2]
             if name not in FIELDS and not (name.startswith("metadata.") and key):
@@ -43,6 +50,11 @@ class Template:
                     f"The template {_short(template)} has the field {{{name}}}, expected {{text}}, {{id}}, {{source}} "
                     "or {metadata.<key>}. Double a brace that is meant as one."
                 )
+        if names.count("text") > 1:
+            raise TemplateError(
+                f"The template {_short(template)} has {{text}} {names.count('text')} times, expected it once: a "
+                "document that is longer than the window is cut there."
+            )
         if "text" not in names:
             raise TemplateError(
                 f"The template {_short(template)} has no {{text}}, so all documents would get one prompt. Put it in."

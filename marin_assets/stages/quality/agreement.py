@@ -13,6 +13,8 @@ Z95 = 1.959964
 def scores(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
     """Return accuracy with its bounds, majority_share, precision and recall of (true label, predicted label) pairs.
 
+    precision_<label> and recall_<label> have 95 % bounds, as accuracy has; those of the label with the fewest true
+    pairs are rare_precision and rare_recall too: always answering the majority has a high accuracy, and none of these.
     `pairs` has at least one element.
     """
     true, predicted = Counter(t for t, _ in pairs), Counter(p for _, p in pairs)
@@ -25,9 +27,14 @@ def scores(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
         "accuracy_upper95": upper,
         "majority_share": max(true.values()) / total,
     }
+    rarest = min(sorted(true), key=lambda label: true[label])
     for label in sorted(true):
-        result[f"precision_{label}"] = hits[label] / predicted[label] if predicted[label] else 0.0
-        result[f"recall_{label}"] = hits[label] / true[label]
+        for name, among in (("precision", predicted[label]), ("recall", true[label])):
+            lower, upper = wilson(hits[label], among) if among else (0.0, 1.0)
+            values = {"": hits[label] / among if among else 0.0, "_lower95": lower, "_upper95": upper}
+            result |= {f"{name}_{label}{end}": value for end, value in values.items()}
+            if label == rarest:
+                result |= {f"rare_{name}{end}": value for end, value in values.items()}
     return result
 
 

@@ -45,6 +45,7 @@ from marin_assets.inference.encoder.encoder import (
 )
 from marin_assets.inference.fasttext_model import sha256_of
 from marin_assets.stages.quality.agreement import agreement, scores
+from marin_assets.stages.quality.agreement_page import PAGE, Judged, page_of_agreement
 from marin_assets.stages.quality.finetune import Schedule, finetune
 from marin_assets.stages.quality.fit_head import fit_head
 from marin_assets.stages.quality.sample import (
@@ -60,7 +61,7 @@ from marin_assets.stages.quality.sample import (
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
-from marin_resources.storage.files import exists, open_atomic, read_bytes, write_json
+from marin_resources.storage.files import exists, open_atomic, read_bytes, write_bytes, write_json
 from marin_resources.storage.paths import join
 
 KINDS = ("jax",)
@@ -145,15 +146,22 @@ def train_encoder(config: TrainEncoderConfig) -> dict[str, Any]:
         train, held_out = split(examples, config.examples, config.validation_fraction)
         encoder, head = _trained(config, encoder, train, labels, _digest(train, folder))
         size = save_classifier(config.output_path, folder, encoder, head, labels, form)
+    classifier = classifier_of(encoder, head, labels, form)
+    outputs = classifier.all_scores([example.line for example in held_out])
+    judged = _judged(classifier, held_out, outputs)
     result = {
         **counts,
         **by_label("examples", examples, config.examples),
         **by_label("train_examples", train, config.examples),
         **by_label("validation_examples", held_out, config.examples),
-        **_scored(classifier_of(encoder, head, labels, form), held_out),
+        **(
+            scores([(example.label, example.predicted) for example in judged]) if judged else _errors(held_out, outputs)
+        ),
         "bytes": size,
     }
     write_json(join(config.output_path, METRICS), result)
+    if judged:
+        write_bytes(join(config.output_path, PAGE), page_of_agreement(judged))
     log.info("%s on %d held-out examples",
              ", ".join(f"{key} {result[key]:.4f}" for key in ("accuracy", "correlation") if key in result),
              len(held_out))  # fmt: skip
@@ -242,10 +250,20 @@ def _vectors(path: str, encoder: Encoder, texts: Sequence[str], digest: str) -> 
     return np.concatenate(chunks)
 
 
-def _scored(classifier: EncoderClassifier, held_out: Sequence[Example]) -> dict[str, float]:
-    outputs = classifier.all_scores([example.line for example in held_out])
+def _judged(classifier: EncoderClassifier, held_out: Sequence[Example], outputs: Any) -> list[Judged]:
+    """The held-out examples with the likeliest labels; empty for a regression."""
     if classifier.form == NUMBER:
-        true = [example.target or 0.0 for example in held_out]
-        return agreement(list(zip(true, outputs[:, 0].tolist(), strict=True)))
-    best = [classifier.labels[i] for i in outputs.argmax(axis=1)]
-    return scores([(example.label, label) for example, label in zip(held_out, best, strict=True)])
+        return []
+    best = (classifier.labels[i] for i in outputs.argmax(axis=1))
+    return [
+        Judged(example.id, example.line, example.label, label) for example, label in zip(held_out, best, strict=True)
+    ]
+
+
+def _scores(judged: Sequence[Judged]) -> dict[str, float]:
+    return scores([(example.label, example.predicted) for example in judged])
+
+
+def _errors(held_out: Sequence[Example], outputs: Any) -> dict[str, float]:
+    true = [example.target or 0.0 for example in held_out]
+    return agreement(list(zip(true, outputs[:, 0].tolist(), strict=True)))

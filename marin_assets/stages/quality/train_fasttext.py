@@ -1,7 +1,8 @@
 """Train a fastText classifier of documents (Joulin et al. 2017, arXiv:1607.01759).
 
 In:  examples, a folder of documents for each label.
-Out: `model.bin` (fastText's format) and `model.json` (labels, preprocessing of texts), `metrics.json`.
+Out: `model.bin` (fastText's format) and `model.json` (labels, preprocessing of texts), `metrics.json`, `agreement.html`
+     (held-out examples by true and predicted label, to read).
 
 Examples are the texts with the smallest hashes, at most `max_examples` of a label. A text counts once, and not at all
 if it has two labels. A hash of the page decides the side of the split, so neither a text nor a page is on both sides.
@@ -36,6 +37,7 @@ from marin_assets.inference.fasttext_model import (
     sha256_of,
 )
 from marin_assets.stages.quality.agreement import scores
+from marin_assets.stages.quality.agreement_page import PAGE, Judged, page_of_agreement
 from marin_assets.stages.quality.sample import (
     Example,
     SampleConfig,
@@ -49,7 +51,7 @@ from marin_assets.stages.quality.sample import (
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
-from marin_resources.storage.files import open_atomic, write_json
+from marin_resources.storage.files import open_atomic, write_bytes, write_json
 from marin_resources.storage.paths import join
 
 KINDS = ("fasttext",)
@@ -92,7 +94,8 @@ def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
 
     Returns documents, examples, train_examples and validation_examples (and each of these by label, as
     examples_<label>), accuracy with accuracy_lower95 and accuracy_upper95, majority_share (the accuracy of always
-    predicting the most common label), precision_<label>, recall_<label>, words, bytes. Raises TrainingError.
+    predicting the most common label), precision_<label>, recall_<label>, rare_precision and rare_recall (those of the
+    rarest label), each with its bounds, words, bytes. Raises TrainingError.
     """
     _check(config)
     sampling = SampleConfig(max_examples=config.max_examples, lowercase=config.lowercase, seed=config.seed)
@@ -100,16 +103,18 @@ def train_fasttext(config: TrainFastTextConfig) -> dict[str, Any]:
     train, held_out = split(examples, config.examples, config.validation_fraction)
     size = _fit(config, train)
     classifier = load_classifier(*_trained(config.output_path))
+    judged = [Judged(example.id, example.line, example.label, _best(classifier, example.line)) for example in held_out]
     result = {
         **counts,
         **by_label("examples", examples, config.examples),
         **by_label("train_examples", train, config.examples),
         **by_label("validation_examples", held_out, config.examples),
-        **scores([(example.label, _best(classifier, example.line)) for example in held_out]),
+        **scores([(example.label, example.predicted) for example in judged]),
         "words": len(classifier.model.get_words()),
         "bytes": size,
     }
     write_json(join(config.output_path, METRICS), result)
+    write_bytes(join(config.output_path, PAGE), page_of_agreement(judged))
     log.info("accuracy %.4f on %d held-out examples", result["accuracy"], len(held_out))
     return result
 

@@ -30,19 +30,19 @@ class Answers(Protocol):
 class AnswersByPlace:
     """The answers to a list of requests, of those that a journal has by their names."""
 
-    def __init__(self, names: Sequence[str], known: dict[str, dict[str, Any]], journal: Journal | None) -> None:
-        self._names, self._known, self._journal = names, known, journal
-        self.rows = {place: known[name] for place, name in enumerate(names) if name in known}
+    def __init__(self, names: Sequence[str], answered: dict[str, dict[str, Any]], journal: Journal | None) -> None:
+        self._names, self._answered, self._journal = names, answered, journal
+        self.rows = {place: answered[name] for place, name in enumerate(names) if name in answered}
 
     def add(self, *rows: dict[str, Any]) -> None:
         """Add answers by their places. An answer that is known stays, to the last bit."""
         new: list[dict[str, Any]] = []
         for row in rows:
             name = self._names[row["place"]]
-            if name not in self._known:
-                self._known[name] = {"place": name, ANSWER: row[ANSWER]}
-                new.append(self._known[name])
-            self.rows[row["place"]] = self._known[name]
+            if name not in self._answered:
+                self._answered[name] = {"place": name, ANSWER: row[ANSWER]}
+                new.append(self._answered[name])
+            self.rows[row["place"]] = self._answered[name]
         if self._journal is not None:
             self._journal.add(*new)
 
@@ -54,7 +54,7 @@ class KeptAnswers:
         """`made_by` is what the answers depend on beside the requests: the model and its engine. `save_every_s` is that
         of the journal."""
         self._output_path, self._made_by, self._save_every_s = output_path, made_by, save_every_s
-        self._known: dict[str, dict[str, dict[str, Any]]] = {}
+        self._answered: dict[str, dict[str, dict[str, Any]]] = {}
         """Kind of request -> the answers of this evaluation by their names."""
 
     @contextmanager
@@ -65,8 +65,8 @@ class KeptAnswers:
         if self._output_path is not None:
             folder = f"{kind}-{self._name('', b'')[:24]}"
             journal = Journal(self._output_path, folder, save_every_s=self._save_every_s)
-        known = self._known.setdefault(kind, dict(journal.rows) if journal is not None else {})
-        answers = AnswersByPlace(names, known, journal)
+        answered = self._answered.setdefault(kind, dict(journal.rows) if journal is not None else {})
+        answers = AnswersByPlace(names, answered, journal)
         if answers.rows:
             log.info("%d of %d %s have an answer already", len(answers.rows), len(names), kind)
         try:

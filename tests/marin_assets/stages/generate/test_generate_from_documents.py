@@ -18,7 +18,7 @@ from running import wait_until
 from marin_assets.documents import Document, read_documents, shard_name, write_documents
 from marin_assets.inference.engine import JAX
 from marin_assets.inference.journal import FOLDER
-from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
+from marin_assets.stages.generate.generate_from_documents import GenerateConfig, _checked, generate_from_documents
 from marin_assets.stages.generate.template import Template, TemplateError
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import names_below, read_bytes
@@ -175,12 +175,29 @@ def _saved(output: Path) -> int:
         ("{text} {}", "has the field {}, expected {text}"),
         ("{text} {title}", "has the field {title}, expected"),
         ("{text} {metadata.}", "has the field {metadata.}"),
+        ("{text}\n{text}", "has {text} 2 times, expected it once"),
+        ("{text!r}", "has {text!r}, expected the field alone: {text}"),
+        ("{text:>10} {id}", "has {text:>10}, expected the field alone"),
         ("{text", "cannot be read: expected '}' before end of string. Double a brace"),
     ],
 )
 def test_a_template_without_a_meaning_is_a_sentence(template: str, sentence: str) -> None:
     with pytest.raises(TemplateError) as refused:
         Template(template)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"stop": "END"}, "stop='END', expected a tuple of texts, none of them empty"),
+        ({"stop": ("a", "")}, "stop=('a', ''), expected a tuple of texts"),
+        ({"temperature": float("nan")}, "temperature=nan, expected at least 1 and at least 0"),
+    ],
+)
+def test_a_setting_without_a_meaning_is_a_sentence(fields: Any, sentence: str) -> None:
+    with pytest.raises(TemplateError) as refused:
+        _checked(config_of("m", "d", Path("o"), **fields))
     assert sentence in str(refused.value)
 
 

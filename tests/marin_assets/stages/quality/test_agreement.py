@@ -8,6 +8,7 @@ import statistics
 import pytest
 
 from marin_assets.stages.quality.agreement import agreement, scores, wilson
+from marin_assets.stages.quality.agreement_page import Judged, page_of_agreement
 
 
 def test_scores_match_the_textbook() -> None:
@@ -47,3 +48,26 @@ def test_a_constant_side_has_no_correlation(pairs: list[tuple[float, float]]) ->
     result = agreement(pairs)
     assert result["correlation"] == 0
     assert result["correlation_lower95"] <= 0 <= result["correlation_upper95"]
+
+
+def test_always_answering_the_majority_has_no_recall_of_the_rarer_label() -> None:
+    lazy = scores([("no", "no")] * 95 + [("yes", "no")] * 5)
+    assert lazy["accuracy"] == 0.95
+    assert (lazy["rare_recall"], lazy["rare_precision"], lazy["rare_precision_lower95"]) == (0, 0, 0)
+    assert lazy["rare_recall_upper95"] == pytest.approx(0.434, abs=1e-3)
+    able = scores([("no", "no")] * 94 + [("no", "yes")] + [("yes", "yes")] * 4 + [("yes", "no")])
+    assert (able["rare_recall"], able["rare_precision"]) == (0.8, 0.8)
+    assert able["rare_recall"] == able["recall_yes"]
+    assert able["recall_yes_lower95"] == pytest.approx(0.376, abs=1e-3)
+
+
+def test_the_page_has_each_cell_with_examples_wrong_ones_first_and_inert() -> None:
+    judged = [Judged("d1", "<script>alert(1)</script>", "no", "yes"), Judged("d2", "x" * 2000, "yes", "yes")]
+    judged += [Judged(f"e{i}", f"text {i}", "no", "no") for i in range(30)]
+    page = page_of_agreement(judged).decode()
+    assert '<td class="right">30</td><td class="wrong">1</td>' in page
+    assert '<td class="wrong">0</td><td class="right">1</td>' in page
+    assert page.index("no, predicted yes") < page.index("no, predicted no") < page.index("yes, predicted yes")
+    assert "&lt;script&gt;alert(1)" in page
+    assert "the first 10 of 30 examples" in page
+    assert "x" * 1201 not in page
