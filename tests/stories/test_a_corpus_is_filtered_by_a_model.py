@@ -126,7 +126,7 @@ def test_a_prompt_that_gets_no_scores_is_a_sentence(
     failed = [event for event in result.all_events if event.is_step_failure]
     assert len(failed) == 1
     said = str(failed[0].step_failure_data.error_display_string)
-    assert f"{SAMPLE} of {SAMPLE} answers have no score that" in said
+    assert f"{SAMPLE} of {SAMPLE} answers have no score between" in said
     assert "correct the prompt or the pattern" in said
 
 
