@@ -142,9 +142,14 @@ WHEELS := $(addprefix --find-links ,$(PIP_FIND_LINKS))
 	$(if $(findstring cpu,$(VLLM)),$(UV) pip uninstall --python $@.new/bin/python torchvision torchaudio torchcodec)
 	rm -rf $@ && mv $@.new $@
 
+# Without a GPU the build of torch for CPUs, 200 MB in place of 3 GB: a wheel of PIP_FIND_LINKS, or that of torch's index.
+CPU_TORCH = $(or $(lastword $(sort $(wildcard $(addsuffix /torch-*+cpu-cp$(shell "$(INTERPRETER)" -c \
+	'import sys; print("%d%d" % sys.version_info[:2])')-*.whl,$(PIP_FIND_LINKS))))),torch --torch-backend cpu)
+TORCH ?= $(if $(wildcard /proc/driver/nvidia/version /dev/nvidiactl),torch,$(CPU_TORCH))
+
 .venv-torch: | $(UV)
 	$(UV) venv --quiet --clear --python "$(INTERPRETER)" --relocatable $@.new
-	$(UV) pip install $(WHEELS) --python $@.new/bin/python torch transformers
+	$(UV) pip install $(WHEELS) --python $@.new/bin/python $(TORCH) transformers
 	rm -rf $@ && mv $@.new $@
 
 $(UV):

@@ -39,6 +39,7 @@ def default_eval(
     held_out: Step | InputName | None = None,
     include_path: str | None = None,
     mirror: Step | InputName | str | None = None,
+    num_fewshot: int | None = None,
     resources: Resources | None = None,
     max_eval_instances: int | None = None,
     engine: Engine | None = None,
@@ -48,25 +49,19 @@ def default_eval(
     """Return the step "evaluation/<its name>": lm-eval results of the model that `step` exports.
 
     `evals` are tasks of lm-eval, whose data are in the folder `mirror`, or in the YAML files below `include_path`; the
-    held-out tasks if None. `CORE_TASKS` and others are suites of them. `engine` computes: our JAX model if None, TORCH
-    or VLLM, whose name is then in that of the step. Raises ValueError for a hardcoded path.
+    held-out tasks if None. `CORE_TASKS` and others are suites of them. `num_fewshot` is that of tasks without a number
+    of their own. `engine` computes: our JAX model if None, TORCH or VLLM, whose name is then in that of the step.
+    Raises ValueError for a hardcoded path.
     """
     of = step.step if isinstance(step, InputName) else step
     if of is None:
         raise ValueError(f"default_eval({step!r}) got a hardcoded path, expected a step that trains. Pass the step.")
     model = output_path_of(step) if isinstance(step, InputName) and step.name else output_path_of(of, "hf")
-    if engine is not None:
-        require_engine(engine)
-    on = f"/{unwrap_versioned_value(engine).kind}" if engine is not None else ""
+    config = _lm_eval(model, evals, held_out, include_path, mirror, num_fewshot, max_eval_instances, engine, options)
     return Step(
-        name=f"evaluation/{of.name.removeprefix('checkpoints/')}{on}",
+        name=f"evaluation/{of.name.removeprefix('checkpoints/')}{_on(engine)}",
         fn=evaluate_with_lm_eval,
-        config=dataclasses.replace(
-            _lm_eval(model, evals, held_out, include_path, max_eval_instances),
-            mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
-            engine=engine,
-            options=options,
-        ),
+        config=config,
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
         resumable=True,
@@ -74,16 +69,20 @@ def default_eval(
     )
 
 
-@checks_arguments()
+@checks_arguments("engine")
 def default_checkpoint_evals(
     step: Step,
     partitions: Partitions,
-    evals: Sequence[str] | None = None,
+    evals: Sequence[str | EvalTask] | None = None,
     *,
     held_out: Step | InputName | None = None,
     include_path: str | None = None,
+    mirror: Step | InputName | str | None = None,
+    num_fewshot: int | None = None,
     resources: Resources | None = None,
     max_eval_instances: int | None = None,
+    engine: Engine | None = None,
+    options: HarnessOptions | None = None,
 ) -> Step:
     """Return the step "checkpoint_evaluation/<its name>": lm-eval results of each model that `step` exports while it
     trains, a partition for each.
@@ -94,9 +93,9 @@ def default_checkpoint_evals(
     """
     model = output_path_of(step, f"{EXPORTS}/{KEY}").nonblocking()
     return Step(
-        name=f"checkpoint_evaluation/{step.name.removeprefix('checkpoints/')}",
+        name=f"checkpoint_evaluation/{step.name.removeprefix('checkpoints/')}{_on(engine)}",
         fn=evaluate_with_lm_eval,
-        config=_lm_eval(model, evals, held_out, include_path, max_eval_instances),
+        config=_lm_eval(model, evals, held_out, include_path, mirror, num_fewshot, max_eval_instances, engine, options),
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
         resumable=True,
@@ -189,17 +188,33 @@ def default_report(name: str, steps: Mapping[str, Step], *, title: str) -> Step:
     )
 
 
+def _on(engine: Engine | None) -> str:
+    """The end of the name of a step that an engine computes. Raises EngineError for what is no engine."""
+    if engine is None:
+        return ""
+    require_engine(engine)
+    return f"/{unwrap_versioned_value(engine).kind}"
+
+
 def _lm_eval(
     model: InputName,
     evals: Sequence[str | EvalTask] | None,
     held_out: Step | InputName | None,
     include_path: str | None,
+    mirror: Step | InputName | str | None,
+    num_fewshot: int | None,
     max_eval_instances: int | None,
+    engine: Engine | None,
+    options: HarnessOptions | None,
 ) -> LmEvalConfig:
     config = LmEvalConfig(
         model_path=model,
         held_out_path=output_path_of(held_out) if held_out is not None else None,
         include_path=include_path,
+        mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
+        num_fewshot=versioned(num_fewshot),
         max_eval_instances=versioned(max_eval_instances),
+        engine=engine,
+        options=options,
     )
     return config if evals is None else dataclasses.replace(config, tasks=versioned(tuple(evals)))

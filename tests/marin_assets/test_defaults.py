@@ -18,6 +18,8 @@ from marin_assets.defaults import (
     default_tokenize_preferences,
     default_train,
 )
+from marin_assets.inference.engine import TORCH, EngineError
+from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.specs.lora import LoraSpec
@@ -26,7 +28,7 @@ from marin_assets.step.graph import build_graph
 from marin_assets.step.partitions.sets import dynamic
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName
+from marin_assets.step.values import InputName, unwrap_versioned_value
 from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 
 
@@ -58,6 +60,22 @@ def test_the_evaluation_of_checkpoints_reads_each_export_and_waits_for_no_traini
     assert node.name == "checkpoint_evaluation/a"
     other = default_checkpoint_evals(default_train("a", {}, LlamaSpec(num_layers=3), config), dynamic("a_checkpoints"))
     assert build_graph([other])[other].version.hash != node.version.hash, "it covers that of the training"
+
+
+def test_an_evaluation_takes_shots_a_mirror_and_an_engine_as_that_of_checkpoints_does() -> None:
+    model, engine = default_train("a", {}, LlamaSpec(), train_config()), unwrap_versioned_value(TORCH)
+    plain = default_eval(model, ["mmlu"])
+    given: dict[str, Any] = {"mirror": "/hub", "num_fewshot": 5, "engine": engine}
+    one = default_eval(model, ["mmlu"], **given)
+    each = default_checkpoint_evals(model, dynamic("a_checkpoints"), [EvalTask("mmlu", 0), "piqa"], **given)
+    assert (one.name, each.name) == ("evaluation/a/torch", "checkpoint_evaluation/a/torch")
+    for step in (one, each):
+        assert unwrap_versioned_value([step.config.mirror_path, step.config.num_fewshot]) == ["/hub", 5]
+        assert step.config.engine == engine
+    graph = build_graph([plain, one])
+    assert graph[plain].version.hash != graph[one].version.hash
+    with pytest.raises(EngineError, match="expected"):
+        default_checkpoint_evals(model, dynamic("a_checkpoints"), engine="vllm")  # type: ignore[arg-type]
 
 
 def chat_steps(*, template: str = "plain", adapter: str = "openai", lora: LoraSpec | None = None) -> dict[str, Step]:
