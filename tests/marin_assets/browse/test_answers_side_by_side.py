@@ -19,7 +19,7 @@ from stored_outputs_for_browsing import store_output
 from marin_assets.browse.limits import Limits
 from marin_assets.browse.query import address
 from marin_assets.stages.evaluate.scores import sample_row
-from marin_assets.stages.report.compare_models import scored_pairs
+from marin_assets.stages.report.models_by_tasks.cells import scored_pairs
 
 
 @pytest.fixture

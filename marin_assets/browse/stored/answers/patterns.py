@@ -12,7 +12,9 @@ from itertools import product
 
 from marin_assets.browse.errors import NotComparableError, NotThereError
 from marin_assets.browse.stored.answers.join import SharedQuestion, SharedQuestions
-from marin_assets.stages.report.compare_models import Z95, headline_of, is_lower_better, mean_difference
+from marin_assets.stages.report.compare_models import headline_of, is_lower_better
+from marin_assets.stages.report.models_by_tasks.cells import mean_difference
+from marin_assets.stages.report.models_by_tasks.significance import Z95
 from marin_resources.types.near_names import expected_one_of
 
 RIGHT, WRONG, PARTLY, NO_SCORE = "r", "w", "p", "n"

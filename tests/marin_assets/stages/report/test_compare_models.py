@@ -17,16 +17,15 @@ from stored_evaluations import answers, store_evaluation
 from marin_assets.browse.query import address
 from marin_assets.defaults import default_eval, default_model_comparison, default_train
 from marin_assets.stages.report.compare_models import (
-    Cell,
     CompareModelsConfig,
     compare_models,
     headline_of,
     is_lower_better,
-    paired_difference,
     tasks_to_average,
 )
+from marin_assets.stages.report.models_by_tasks.cells import Cell, paired_difference
+from marin_assets.stages.report.models_by_tasks.significance import ALPHA, holm, paired
 from marin_assets.stages.report.records import ReportError
-from marin_assets.stages.report.significance import ALPHA, holm, paired
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value, versioned
@@ -265,6 +264,19 @@ def test_the_groups_of_an_evaluation_are_read_from_its_results(tmp_path: Path) -
     models = {name: write_evaluation(tmp_path / name, answers) for name in ("base", "tuned")}
     (tmp_path / "base/results.json").write_text(json.dumps({"group_subtasks": {"group": ["member"]}}))
     assert compared(models, tmp_path / "out")["averaged"] == ["group", "alone"]
+
+
+def test_a_group_is_compared_question_by_question_over_its_members(tmp_path: Path) -> None:
+    models = {}
+    for name, more in (("base", 0), ("tuned", 6)):
+        answers = {f"mmlu/{part}": [1] * (100 + more) + [0] * (100 - more) for part in ("law", "stem")}
+        accuracy, error = (100 + more) / 200, 0.025
+        models[name] = write_evaluation(tmp_path / name, answers, mmlu={"acc": accuracy, "acc_stderr": error})
+    result = compared(models, tmp_path / "out")
+    differences = [json.loads(line) for line in (tmp_path / "out/differences.jsonl").read_text().splitlines()]
+    [group] = [row for row in differences if row["task"] == "mmlu"]
+    assert (group["questions"], group["outcome"]) == (400, "better")
+    assert result["averaged"] == ["mmlu"]
 
 
 @pytest.mark.parametrize(

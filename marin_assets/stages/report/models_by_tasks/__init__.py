@@ -1,0 +1,1 @@
+"""A table of models by tasks: its cells, whether their differences are more than noise, and its page."""
