@@ -32,6 +32,7 @@ from marin_assets.browse.pages.experiments import experiments
 from marin_assets.browse.pages.file import file
 from marin_assets.browse.pages.histograms.page import histogram
 from marin_assets.browse.pages.home import home
+from marin_assets.browse.pages.leaderboard import leaderboard
 from marin_assets.browse.pages.models import models
 from marin_assets.browse.pages.output import output
 from marin_assets.browse.pages.row import cell, page, row
@@ -70,6 +71,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/experiments": experiments,
     "/experiment": experiment,
     "/models": models,
+    "/leaderboard": leaderboard,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
