@@ -47,7 +47,7 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
         results = evaluator.simple_evaluate(lm, task_manager=tasks, **arguments)
         for part, value in relabel(results, [next(labels) for _ in together]).items():
             merged[part] = {**merged.get(part, {}), **value} if part in (*BY_TASK, MEMBERS) else value
-    _require_scores(merged["results"])
+    _require_scores({task: merged["results"][task] for task in merged["samples"]})
     return merged
 
 
@@ -95,7 +95,7 @@ def _check_requests(lm: Any, tasks: Sequence[Any]) -> None:
 
 
 def _require_scores(results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise EvaluationError for a task without a score."""
+    """Raise EvaluationError for a task without a score. A group may have none."""
     without = [task for task, metrics in results.items() if not any("," in key for key in finite_numbers(metrics))]
     if without:
         raise EvaluationError(

@@ -22,7 +22,8 @@ COLUMNS = ("task", "metric", "value", "error", "n", "shots", "version", "higher_
 
 
 def scores_of(results: Mapping[str, Any]) -> dict[str, dict[str, float | int]]:
-    """Return by task: instances, each metric, its standard error and the bounds of its 95% confidence interval."""
+    """Return by task: instances, each metric, its standard error and the bounds of its 95% confidence interval. A group
+    without a metric of its own is left out."""
     scores: dict[str, dict[str, float | int]] = {}
     for task, metrics in sorted(results["results"].items()):
         numbers = finite_numbers(metrics)
@@ -30,7 +31,8 @@ def scores_of(results: Mapping[str, Any]) -> dict[str, dict[str, float | int]]:
             {"instances": numbers.pop("sample_len")} if "sample_len" in numbers else {}
         )
         task_scores |= {metric_name(key): value for key, value in numbers.items()}
-        scores[task] = {**task_scores, **bounds_of(task_scores), **chance_of(results["samples"].get(task, []))}
+        if task_scores.keys() - {"instances"}:
+            scores[task] = {**task_scores, **bounds_of(task_scores), **chance_of(results["samples"].get(task, []))}
     return scores
 
 

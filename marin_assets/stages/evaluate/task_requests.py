@@ -84,7 +84,7 @@ def check_scoring(tasks: Sequence[Any]) -> None:
         for request in requests:
             request.resps, request.filtered_resps = [WRONG[request.request_type]] * (request.repeats or 1), {}
         try:
-            for steps in task._filters:
+            for steps in getattr(task, "_filters", ()):
                 steps.apply(requests)
             scored = {
                 metric
@@ -94,7 +94,8 @@ def check_scoring(tasks: Sequence[Any]) -> None:
         except Exception as error:  # of the task's functions, of a package that they import
             raise _refused(task.config.task, "score an answer", error) from error
         listed = () if task.config.process_results else task.config.metric_list or ()
-        if unknown := [entry["metric"] for entry in listed if entry["metric"] not in scored]:
+        metrics = [entry["metric"] for entry in listed]
+        if unknown := [metric for metric in metrics if getattr(metric, "__name__", metric) not in scored]:
             raise EvaluationError(
                 f"Task {task.config.task!r} has the metric {unknown[0]!r} in its metric_list, for which lm-eval has no "
                 f"score in a task of type {task.OUTPUT_TYPE!r}. Correct its name, or leave it out."

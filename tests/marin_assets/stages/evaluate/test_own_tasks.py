@@ -104,6 +104,21 @@ def test_every_score_of_a_group_its_member_and_two_numbers_of_shots_has_a_row(
     assert compared["averaged"] == ["both", "choices_2shot", "few", "mine"]
 
 
+def test_a_group_without_a_score_of_its_own_has_those_of_its_members(
+    model_path: str, tasks_path: Path, tmp_path: Path
+) -> None:
+    code = "def half(items):\n    return 0.5\n"
+    metric = "metric_list: [{metric: !function own_code.half, aggregation: mean, higher_is_better: true}]"
+    (tasks_path / "own_code.py").write_text(code)
+    write_task(tasks_path, "own", GENERATED.partition("metric_list")[0] + metric)
+    (tasks_path / "plain.yaml").write_text("group: plain\ntask: [choices, own]\n")
+    scores = evaluate(model_path, tasks_path, tmp_path / "out", EvalTask("plain", 0, "all"))["scores"]
+    assert set(scores) == {"all/choices", "all/own"}
+    assert scores["all/own"]["half"] == 0.5
+    (tasks_path / "plain.yaml").unlink()
+    (tasks_path / "own.yaml").unlink()
+
+
 def test_each_filter_of_a_task_has_a_score_with_an_error_and_its_answer_is_shown(
     model_path: str, tasks_path: Path, tmp_path: Path
 ) -> None:
