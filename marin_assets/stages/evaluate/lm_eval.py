@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -29,6 +29,7 @@ from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, Harness
 from marin_assets.stages.evaluate.sample_page import page_of_samples
 from marin_assets.stages.evaluate.scores import answer_rows, as_csv, bars_of, draw_scores, headline, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
+from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.storage.files import exists, remove_folder, write_bytes
 from marin_resources.storage.paths import join
@@ -72,6 +73,7 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     scores = scores_of({**results, "samples": samples})
     rows = [{"task": task, **row} for task, of in sorted(samples.items()) for row in answer_rows(of)]
     of_the_model = {key: value for key, value in results.items() if key not in OF_THE_MACHINE}
+    of_the_model |= _about(config, samples, lm)
     own = json.dumps(of_the_model, indent=2, default=handle_non_serializable, ensure_ascii=False)
     write_bytes(join(config.output_path, "results.json"), own.replace(f"{folder}/", "").encode())
     write_bytes(join(config.output_path, "scores.csv"), as_csv(table_of(results)))
@@ -89,6 +91,28 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
         **({"cut_contexts_by_task": cut} if cut else {}),
         "scores": scores,
         "plots": plots,
+    }
+
+
+def _about(config: LmEvalConfig, samples: Mapping[str, Sequence[Mapping[str, Any]]], lm: Any) -> dict[str, Any]:
+    """The keys that lm-eval's command adds to its results, but for names and times: the output's record has its own."""
+    from lm_eval.utils import hash_string
+
+    options = config.options or unwrap_versioned_value(HarnessOptions())
+    template = lm.chat_template() if options.apply_chat_template else None
+    instruction = options.system_instruction
+    hashes = {
+        task: hash_string("".join(row["doc_hash"] + row["prompt_hash"] + row["target_hash"] for row in rows))
+        for task, rows in samples.items()
+    }
+    return {
+        "task_hashes": hashes,
+        "model_source": "jax" if config.engine is None else config.engine.kind,
+        "system_instruction": instruction,
+        "system_instruction_sha": hash_string(instruction) if instruction else None,
+        "fewshot_as_multiturn": options.fewshot_as_multiturn,
+        "chat_template": template,
+        "chat_template_sha": hash_string(template) if template else None,
     }
 
 

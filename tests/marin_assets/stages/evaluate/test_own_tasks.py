@@ -98,7 +98,11 @@ def test_every_score_of_a_group_its_member_and_two_numbers_of_shots_has_a_row(
         "few/words": 2,
         "choices_2shot": 3,
     }
-    members = json.loads((tmp_path / "out/results.json").read_text())["group_subtasks"]
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    assert (results["model_source"], results["chat_template_sha"]) == ("jax", None)
+    assert set(results["task_hashes"]) == labels - {"both", "few"}
+    assert results["task_hashes"]["mine"] == results["task_hashes"]["choices_0shot"]
+    members = results["group_subtasks"]
     assert members == {"both": ["choices_0shot", "words"], "few": ["few/choices", "few/words"]}
     compared = compare(tmp_path, tmp_path / "out", tmp_path / "out")
     assert compared["averaged"] == ["both", "choices_2shot", "few", "mine"]
