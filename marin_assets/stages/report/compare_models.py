@@ -4,8 +4,8 @@ In:  the outputs of evaluations (evaluate_with_lm_eval), by model.
 Out: `comparison.html`, the table as one page; `scores.jsonl`, a row for each model, task and metric;
      `differences.jsonl`, a row for each difference from the baseline, with its error and p-values.
 
-A difference from the baseline is more than noise if its p-value is below 0.05 after Holm's correction for all
-differences of the table (`models_by_tasks/significance.py`). Where both models answered the same questions
+A difference from the baseline is more than noise if its p-value is at most 0.05 after the correction for
+all differences of the table (`models_by_tasks/significance.py`). Where both models answered the same questions
 (`samples.jsonl`), it is that of the paired differences, which are less noisy; otherwise that of independent scores.
 """
 
@@ -245,6 +245,6 @@ def _difference_rows(metrics: Mapping[str, str], cells: Mapping[str, Mapping[str
         for name, cell in of.items():
             if (tested := cell.tested) is not None:
                 row = {"model": name, "task": task, "metric": metrics[task], "difference": tested.value}
-                row |= {"error": tested.error, "p": tested.p, "p_holm": cell.p_corrected, "outcome": cell.outcome}
+                row |= {"error": tested.error, "p": tested.p, "p_corrected": cell.p_corrected, "outcome": cell.outcome}
                 row |= {"questions": tested.questions, "passages": tested.passages, "smallest": tested.smallest}
                 yield {**row, "questions_for_0.01": tested.questions_for(POINT)}

@@ -11,7 +11,7 @@ from marin_assets.stages.report.models_by_tasks.significance import (
     ALPHA,
     Difference,
     clustered_error,
-    holm,
+    false_discovery_rates,
     independent,
     paired,
 )
@@ -33,7 +33,7 @@ class Cell:
     tested: Difference | None = None
     """The difference with its error; None without errors."""
     p_corrected: float | None = None
-    """The p-value of the difference, after Holm's correction."""
+    """The p-value of the difference, after the correction for all differences."""
     outcome: str = ""
     """"better" or "worse" than the baseline by more than noise."""
     view: str = ""
@@ -79,10 +79,10 @@ def paired_difference(
 
 
 def corrected(cells: Mapping[str, Mapping[str, Cell]], lower: Mapping[str, bool]) -> dict[str, dict[str, Cell]]:
-    """The cells with their p-values after Holm's correction for all of them, and what is more than noise marked."""
+    """The cells with their p-values after the correction for all of them, and what is more than noise marked."""
     every = [(task, name, cell.tested) for task, of in cells.items() for name, cell in of.items()]
     tests = {(task, name): tested.p for task, name, tested in every if tested is not None}
-    p_values = dict(zip(tests, holm(list(tests.values())), strict=True))
+    p_values = dict(zip(tests, false_discovery_rates(list(tests.values())), strict=True))
 
     def mark(task: str, name: str, cell: Cell) -> Cell:
         p = p_values.get((task, name))

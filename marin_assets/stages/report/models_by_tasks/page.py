@@ -54,10 +54,11 @@ def table_page(
             HEAD.format(title=escape(title)),
             f"<h1>{escape(title)}</h1>",
             f'<p class="muted">Baseline: {escape(baseline)}. Green is better than it, red is worse, by more than '
-            f"noise: {marked} of {compared} differences. If no model differed from it, a page like this would mark any "
-            f"with a probability of {ALPHA:.0%}: the p-values have Holm's correction for all {compared} differences. ± "
-            "is half of a score's own 95% confidence interval. A cell's title has the difference with its interval, "
-            f"and the p-values.{about_views([cell.view for cell in every])}</p>",
+            f"noise: {marked} of {compared} differences, of which {ALPHA:.0%} at most are expected to be noise. If no "
+            f"model differed from it, a page like this would mark any with a probability of {ALPHA:.0%}: the p-values "
+            f"are corrected for all {compared} differences (Benjamini and Hochberg). ± is half of a score's own 95% "
+            "confidence interval. A cell's title has the difference with its interval, and the p-values."
+            f"{about_views([cell.view for cell in every])}</p>",
             f'<table><thead><tr><th class="task">task, metric</th>{head}</tr></thead>',
             f"<tbody>{_mean(models, macro, len(averaged))}{''.join(rows)}</tbody></table>",
             _power(metrics, cells),
@@ -119,5 +120,5 @@ def _difference(cell: Cell) -> str:
         return ""
     if cell.tested is None:
         return f"{cell.difference:+.4f} from the baseline, without an error"
-    noise, p = f"± {Z95 * cell.tested.error:.4f}", f"p = {cell.tested.p:.2g}, {cell.p_corrected:.2g} after Holm"
+    noise, p = f"± {Z95 * cell.tested.error:.4f}", f"p = {cell.tested.p:.2g}, {cell.p_corrected:.2g} corrected"
     return f"{cell.difference:+.4f} {noise} from the baseline, {p}"

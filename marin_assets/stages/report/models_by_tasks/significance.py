@@ -2,9 +2,9 @@
 
 Paired differences, errors of questions that share a passage, and the number of questions that would show a difference
 are those of Miller 2024, arXiv:2411.00640. Where each difference is -1, 0 or 1, the test is the exact one of McNemar
-1947, Psychometrika 12; otherwise it is Student's. Many tests are corrected as in Holm 1979, Scandinavian Journal of
-Statistics 6: if no model differed from the baseline, the probability that a comparison marks one is `ALPHA`, however
-many tasks it has.
+1947, Psychometrika 12; otherwise it is Student's. Many tests are corrected as in Benjamini and Hochberg 1995, J. R.
+Stat. Soc. B 57: of the differences that are marked `ALPHA` at most are expected to be noise, and if no model differed
+from the baseline, the probability that a comparison marks one is `ALPHA`, however many tasks it has.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ def clustered_error(values: Sequence[float], passages: Sequence[Hashable]) -> fl
     return math.sqrt(squares * groups / (groups - 1)) / len(values)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's corrected p-values, in the order of the given ones."""
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    corrected, largest = [1.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        corrected[place] = largest
+def false_discovery_rates(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values after the correction of Benjamini and Hochberg, in the order of the given ones."""
+    order = sorted(range(len(p_values)), key=lambda place: -p_values[place])
+    corrected, smallest = [1.0] * len(p_values), 1.0
+    for rank, place in zip(range(len(order), 0, -1), order, strict=True):
+        smallest = min(smallest, p_values[place] * len(p_values) / rank)
+        corrected[place] = smallest
     return corrected
 
 

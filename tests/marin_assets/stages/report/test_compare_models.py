@@ -24,7 +24,7 @@ from marin_assets.stages.report.compare_models import (
     tasks_to_average,
 )
 from marin_assets.stages.report.models_by_tasks.cells import Cell, paired_difference
-from marin_assets.stages.report.models_by_tasks.significance import ALPHA, holm, paired
+from marin_assets.stages.report.models_by_tasks.significance import ALPHA, false_discovery_rates, paired
 from marin_assets.stages.report.records import ReportError
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
@@ -104,7 +104,7 @@ def test_each_number_names_the_command_that_shows_its_questions(tmp_path: Path) 
     titles = re.findall(r'title="([^"]*)"', page)
     assert [title for title in titles if title.endswith(command)] == [
         command,
-        f"-0.2000 ± 0.1120 from the baseline, p = 0.002, 0.0039 after Holm; {command}",
+        f"-0.2000 ± 0.1120 from the baseline, p = 0.002, 0.0039 corrected; {command}",
     ]
     assert "--task texts" not in page
     assert "<a " not in page
@@ -169,7 +169,7 @@ def test_a_comparison_of_equal_models_marks_a_difference_in_one_of_twenty_pages_
             tested = paired((answers[0].astype(int) - answers[1]).tolist(), passages)
             assert tested is not None
             p_values.append(tested.p)
-        marked += min(holm(p_values)) <= ALPHA
+        marked += min(false_discovery_rates(p_values)) <= ALPHA
     assert marked <= 50
 
 
