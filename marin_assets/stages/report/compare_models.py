@@ -188,17 +188,20 @@ def _directions(records: Iterable[StepRecord]) -> dict[tuple[str, str], bool]:
     for record in records:
         for row in record.csv_rows(TABLE) if record.has(TABLE) else ():
             if row.get("higher_is_better") in ("True", "False"):
-                notes[row["task"], row["metric"]] = row["higher_is_better"] == "True"
+                notes[row.get("task", ""), row.get("metric", "")] = row["higher_is_better"] == "True"
     return notes
 
 
 def _of_groups(samples: Samples, members: Mapping[str, str]) -> Samples:
-    """The answers to the questions of each group's members; a group has none of its own."""
+    """The answers to the questions of each group's members, and of their members; a group has none of its own."""
     groups: dict[str, dict[Any, Mapping[str, Any]]] = {}
     for task, rows in samples.items():
-        group = members.get(task)
-        if group is not None and group not in samples:
-            groups.setdefault(group, {}).update({(task, doc_id): row for doc_id, row in rows.items()})
+        above: list[str] = []
+        while (group := members.get(above[-1] if above else task)) is not None and group not in (task, *above):
+            above.append(group)
+        for group in above:
+            if group not in samples:
+                groups.setdefault(group, {}).update({(task, doc_id): row for doc_id, row in rows.items()})
     return groups
 
 
@@ -206,10 +209,19 @@ def _members(records: Iterable[StepRecord], tasks: Sequence[str]) -> dict[str, s
     """Task -> a group that it is in, of the groups among the tasks."""
     members: dict[str, str] = {task: task.rpartition("/")[0] for task in tasks if task.rpartition("/")[0] in tasks}
     for record in records:
-        groups = read_json(join(record.path, RESULTS)).get("group_subtasks") if record.has(RESULTS) else None
-        for group, of in (groups or {}).items():
+        for group, of in _groups(record).items():
             members |= {task: group for task in of if group in tasks and task != group}
     return members
+
+
+def _groups(record: StepRecord) -> Mapping[str, Sequence[str]]:
+    path = join(record.path, RESULTS)
+    if not record.has(RESULTS):
+        return {}
+    try:
+        return dict(read_json(path).get("group_subtasks") or {})
+    except (ValueError, AttributeError) as error:
+        raise ReportError(f"{path!r} is damaged ({error}). Evaluate the model again.") from None
 
 
 def _samples(record: StepRecord) -> tuple[Samples, set[str]]:

@@ -264,6 +264,23 @@ def test_the_groups_of_an_evaluation_are_read_from_its_results(tmp_path: Path) -
     models = {name: write_evaluation(tmp_path / name, answers) for name in ("base", "tuned")}
     (tmp_path / "base/results.json").write_text(json.dumps({"group_subtasks": {"group": ["member"]}}))
     assert compared(models, tmp_path / "out")["averaged"] == ["group", "alone"]
+    (tmp_path / "tuned/results.json").write_text("{")
+    with pytest.raises(ReportError, match=r"tuned/results.json' is damaged \(.*\). Evaluate the model again"):
+        compared(models, tmp_path / "damaged")
+
+
+def test_a_group_of_groups_has_the_questions_of_all(tmp_path: Path) -> None:
+    models = {}
+    for name in ("base", "tuned"):
+        accuracy = {"acc": 0.75, "acc_stderr": 0.02}
+        answers = {"anatomy": [1] * 30 + [0] * 10, "physics": [1] * 60 + [0] * 20}
+        models[name] = write_evaluation(tmp_path / name, answers, mmlu=accuracy, stem=accuracy)
+    groups = {"group_subtasks": {"mmlu": ["stem"], "stem": ["anatomy", "physics"]}}
+    (tmp_path / "base/results.json").write_text(json.dumps(groups))
+    result = compared(models, tmp_path / "out")
+    rows = [json.loads(line) for line in (tmp_path / "out/differences.jsonl").read_text().splitlines()]
+    assert {row["task"]: row["questions"] for row in rows} == {"mmlu": 120, "stem": 120, "anatomy": 40, "physics": 80}
+    assert result["averaged"] == ["mmlu"]
 
 
 def test_a_group_is_compared_question_by_question_over_its_members(tmp_path: Path) -> None:
