@@ -155,7 +155,7 @@ RECIPES = [
     of("b = default_snapshot('b', a, daily('2026-01-01'))", "Step('raw/a')", "needs a step with partitions="),
     of("b = default_eval('checkpoints/x')", "'checkpoints/x'", "expected Step | InputName"),
     of("b = default_eval(a, 'hellaswag')", "evals='hellaswag'", "expected Sequence[str | EvalTask]"),
-    of("b = default_eval(a, ['hellaswag', 'hellaswag'])", "'hellaswag' twice", "expected each once"),
+    of("b = default_eval(a, ['hellaswag', 'hellaswag'])", "'hellaswag' twice", "expected each label"),
     of("b = default_eval(a, engine='vllm')", "'vllm'", "expected"),
     of("b = default_perplexity(a, [a])", "sets=[Step('raw/a')]", "expected Mapping"),
     of("b = default_perplexity(a, {'x': a}, layouts={'x': 'polama'})", "'polama'", "Did you mean 'paloma'"),
