@@ -61,7 +61,7 @@ test: init ## the tests but for the long ones (four to five minutes on 2 cores)
 test-all: rehearsal ## all tests, with the long ones: the full quickstart, kills at every step
 	$(call run_tests,--timeout 5400)
 
-test-recipes: init ## each recipe of curation at its small scale, from nothing (five minutes)
+test-recipes: init ## each recipe of curation at its small scale, from nothing (six minutes)
 	.venv/bin/python -m pytest --durations 0 --durations-min 1 tests/stories/test_recipes_of_curation.py
 
 test-vllm: init .venv-vllm ## the tests of engines in environments of their own: vLLM, torch
