@@ -19,6 +19,7 @@ continues behind the last answer that had arrived, in a bucket behind the last b
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 from marin_assets.stages.download.fetch.config import FetchPagesConfig, FetchPagesError, check, networks
@@ -32,7 +33,7 @@ __all__ = ["FetchPagesConfig", "FetchPagesError", "fetch_pages"]
 
 KINDS = ("html",)
 
-HIDDEN = ".marin/fetch"
+HIDDEN, RESULT = ".marin/fetch", "result.json"
 OUTCOMES = (
     "fetched", "status", "redirected", "robots", "robots_unreachable", "crawl_delay", *LASTING, *PASSING,
     "bad_redirect", "redirect_loop", "too_many_redirects", "host_failed", "host_limit", "budget",
@@ -51,6 +52,11 @@ def fetch_pages(config: FetchPagesConfig) -> dict[str, Any]:
     check(config)
     hidden = join(config.output_path, HIDDEN)
     listing, batches = join(hidden, "listing"), join(hidden, "batches")
+    ended = join(hidden, RESULT)
+    if exists(ended):  # an earlier attempt was killed after its last page, and before its step was complete
+        _remove(listing, batches)
+        earlier: dict[str, int] = read_json(ended)
+        return earlier
     shard = listing_shard(config.urls_path, tuple(config.urls), listing)
     counts = map_shards(list_addresses, [shard], output_path=config.output_path)
     if not counts["urls"]:
@@ -67,10 +73,18 @@ def fetch_pages(config: FetchPagesConfig) -> dict[str, Any]:
             f"None of the {counts['urls']:,} addresses was fetched ({reasons}). The outcomes are below "
             f"{config.output_path!r}; remove it to try again."
         )
-    remove_folder(hidden)
     unaccounted = int(counts["urls"]) - sum(outcomes.values())
     others = {name: published[name] for name in ("hosts", "bytes", "warc_files", "robots_files")}
-    return {**counts, "fetched": outcomes["outcome_fetched"], **outcomes, "urls_unaccounted": unaccounted, **others}
+    result = {**counts, "fetched": outcomes["outcome_fetched"], **outcomes, "urls_unaccounted": unaccounted, **others}
+    write_json(ended, result)
+    _remove(listing, batches)  # the result stays: without it and these, all pages would be fetched again
+    return result
+
+
+def _remove(*folders: str) -> None:
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            remove_folder(folder)
 
 
 def _crawl(config: FetchPagesConfig, hidden: str, listing: str, folder: str) -> None:

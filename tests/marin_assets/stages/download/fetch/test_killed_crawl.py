@@ -22,7 +22,7 @@ from marin_assets.stages.download.crawl.read_warc import ReadWarcConfig, read_wa
 from marin_assets.step.values import unwrap_versioned_value
 
 KILLS = 10
-DELAY_S, COMMIT_S = 0.15, 0.2
+DELAY_S, COMMIT_S = 0.35, 0.2
 
 
 def start(fields: dict[str, Any]) -> subprocess.Popen[str]:
@@ -136,3 +136,15 @@ def test_a_host_ends_after_its_failures_of_all_attempts(web: LoopbackWeb, crawl_
         with pytest.raises(json.JSONDecodeError):  # no page was fetched, so the stage ends with an error
             killer.run(fields)
     assert killer.count == 5
+
+
+@pytest.mark.long
+def test_a_crawl_that_is_killed_behind_its_last_page_has_its_result_and_requests_nothing(
+    web: LoopbackWeb, crawl_fields: Any, tmp_path: Path
+) -> None:
+    fields = crawl_fields(tmp_path / "crawl", web.urls, delay_s=0.01, commit_s=COMMIT_S)
+    first, _ = start(fields).communicate(timeout=120)
+    requests = len(web.requests)
+    again, _ = start(fields).communicate(timeout=120)  # its step was not complete yet
+    assert json.loads(again) == json.loads(first)
+    assert len(web.requests) == requests
