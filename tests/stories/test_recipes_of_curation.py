@@ -1,4 +1,4 @@
-"""The recipes of curation at their small scale, from nothing: what each is meant to show is there to read."""
+"""The recipes of curation at their small scale, from nothing, and the results that each is for."""
 
 from __future__ import annotations
 

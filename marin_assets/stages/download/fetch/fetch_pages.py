@@ -52,10 +52,10 @@ def fetch_pages(config: FetchPagesConfig) -> dict[str, Any]:
     check(config)
     hidden = join(config.output_path, HIDDEN)
     listing, batches = join(hidden, "listing"), join(hidden, "batches")
-    ended = join(hidden, RESULT)
-    if exists(ended):  # an earlier attempt was killed after its last page, and before its step was complete
+    result_file = join(hidden, RESULT)
+    if exists(result_file):  # an earlier attempt was killed after its last page, and before its step was complete
         _remove(listing, batches)
-        earlier: dict[str, int] = read_json(ended)
+        earlier: dict[str, int] = read_json(result_file)
         return earlier
     shard = listing_shard(config.urls_path, tuple(config.urls), listing)
     counts = map_shards(list_addresses, [shard], output_path=config.output_path)
@@ -76,7 +76,7 @@ def fetch_pages(config: FetchPagesConfig) -> dict[str, Any]:
     unaccounted = int(counts["urls"]) - sum(outcomes.values())
     others = {name: published[name] for name in ("hosts", "bytes", "warc_files", "robots_files")}
     result = {**counts, "fetched": outcomes["outcome_fetched"], **outcomes, "urls_unaccounted": unaccounted, **others}
-    write_json(ended, result)
+    write_json(result_file, result)
     _remove(listing, batches)  # the result stays: without it and these, all pages would be fetched again
     return result
 

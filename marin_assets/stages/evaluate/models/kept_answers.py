@@ -56,15 +56,17 @@ class KeptAnswers:
         self._output_path, self._made_by, self._save_every_s = output_path, made_by, save_every_s
         self._answered: dict[str, dict[str, dict[str, Any]]] = {}
         """Kind of request -> the answers of this evaluation by their names."""
+        self._journals: dict[str, Journal] = {}
 
     @contextmanager
     def of(self, kind: str, requests: Iterable[bytes]) -> Iterator[Answers]:
         """The answers to these requests, with those of an earlier attempt. They are saved also if the block fails."""
         names = [self._name(kind, request) for request in requests]
-        journal = None
-        if self._output_path is not None:
+        journal = self._journals.get(kind)
+        if journal is None and self._output_path is not None:
             folder = f"{kind}-{self._name('', b'')[:24]}"
             journal = Journal(self._output_path, folder, save_every_s=self._save_every_s)
+            self._journals[kind] = journal
         answered = self._answered.setdefault(kind, dict(journal.rows) if journal is not None else {})
         answers = AnswersByPlace(names, answered, journal)
         if answers.rows:

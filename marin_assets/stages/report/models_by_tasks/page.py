@@ -110,7 +110,7 @@ def _cell(cell: Cell | None, best: float) -> str:
     if cell is None:
         return '<td title="not evaluated">–</td>'
     value = f"<b>{cell.value:.3f}</b>" if cell.value == best else f"{cell.value:.3f}"
-    error = "" if cell.error is None else f" <small>±{1.96 * cell.error:.3f}</small>"
+    error = "" if cell.error is None else f" <small>±{Z95 * cell.error:.3f}</small>"
     kind = f" class={cell.outcome}" if cell.outcome else ""
     return f"<td{kind}{title_with(_difference(cell), cell.view)}>{linked(value, cell.view)}{error}</td>"
 

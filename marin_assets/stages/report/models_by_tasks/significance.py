@@ -19,7 +19,7 @@ ALPHA, POWER = 0.05, 0.8
 Z95 = 1.96
 """Half the width of a 95% confidence interval, in standard errors."""
 SHOWN_ERRORS = NormalDist().inv_cdf(1 - ALPHA / 2) + NormalDist().inv_cdf(POWER)
-"""A single two-sided test with ALPHA shows a difference of so many standard errors with the probability POWER."""
+"""Standard errors of a difference that a single two-sided test with ALPHA shows with the probability POWER."""
 
 
 @dataclass(frozen=True, kw_only=True)
