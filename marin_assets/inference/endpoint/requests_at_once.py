@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 from typing import Any
 
 Answer = dict[str, Any]
@@ -21,20 +22,51 @@ def send_all(
     `bodies` is read as far as they are sent. Raises as `send` does, after the answers that have come: then nothing
     more is sent.
     """
-    numbered = enumerate(bodies)
-    pending: dict[Future[Answer], int] = {}
-    pool = ThreadPoolExecutor(concurrency, thread_name_prefix="requests")
+    waiting: SimpleQueue[tuple[int, Mapping[str, Any]] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Answer | BaseException]] = SimpleQueue()
+    stopped = threading.Event()
+    for _ in range(concurrency):  # daemons: a step that is stopped does not wait for its answers
+        threading.Thread(
+            target=_send_waiting, args=(send, waiting, done, stopped), name="requests", daemon=True
+        ).start()
+    numbered, under_way = enumerate(bodies), 0
     try:
         while True:
-            while len(pending) < 2 * concurrency and (following := next(numbered, None)):
-                pending[pool.submit(send, following[1])] = following[0]
-            if not pending:
+            while under_way < 2 * concurrency and (following := next(numbered, None)):
+                waiting.put(following)
+                under_way += 1
+            if not under_way:
                 return
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=lambda sent: sent.exception() is not None):
-                on_answer(pending.pop(future), future.result())
+            number, answer = done.get()
+            under_way -= 1
+            if isinstance(answer, BaseException):
+                _take_done(done, on_answer)
+                raise answer
+            on_answer(number, answer)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # a step that is stopped does not wait for its answers
+        stopped.set()
+        for _ in range(concurrency):
+            waiting.put(None)
+
+
+def _send_waiting(
+    send: Callable[[Mapping[str, Any]], Answer],
+    waiting: SimpleQueue[tuple[int, Mapping[str, Any]] | None],
+    done: SimpleQueue[tuple[int, Answer | BaseException]],
+    stopped: threading.Event,
+) -> None:
+    while (item := waiting.get()) is not None and not stopped.is_set():
+        try:
+            done.put((item[0], send(item[1])))
+        except BaseException as error:  # the thread that waits raises it
+            done.put((item[0], error))
+
+
+def _take_done(done: SimpleQueue[tuple[int, Answer | BaseException]], on_answer: Callable[[int, Answer], None]) -> None:
+    while not done.empty():
+        number, answer = done.get()
+        if not isinstance(answer, BaseException):
+            on_answer(number, answer)
 
 
 def message_of(answer: Any) -> str:

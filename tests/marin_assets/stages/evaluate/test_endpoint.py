@@ -7,8 +7,11 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ from running import wait_until
 from marin_assets import output_path_of
 from marin_assets.defaults import default_checkpoint_evals, default_download, default_endpoint_eval, default_eval
 from marin_assets.documents import read_documents
+from marin_assets.inference.endpoint import pace
+from marin_assets.inference.endpoint.requests_at_once import send_all
 from marin_assets.inference.engine import JAX, Endpoint, EngineError, RequestError
 from marin_assets.inference.journal import FOLDER
 from marin_assets.inference.server import ModelServer
@@ -335,3 +340,33 @@ def test_an_endpoint_without_a_meaning_is_refused_where_it_is_written(fields: di
         default_endpoint_eval("llama", Endpoint(**given), ["gsm8k_cot"])
     assert says in str(refused.value)
     assert "secret" not in str(refused.value)
+
+
+def test_an_error_ends_the_sending_at_once_and_keeps_what_has_come() -> None:
+    came: list[int] = []
+    slow = threading.Event()
+
+    def send(body: Mapping[str, Any]) -> dict[str, Any]:
+        if body["n"] == 7:
+            raise EngineError("no")
+        if body["n"] > 7:
+            slow.wait()
+        return dict(body)
+
+    with pytest.raises(EngineError, match="no"):
+        send_all(send, ({"n": n} for n in range(10**9)), lambda number, answer: came.append(answer["n"]), concurrency=3)
+    assert sorted(came) == list(range(7))
+    slow.set()
+
+
+def test_requests_are_spaced_and_a_stated_wait_holds_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace.time, "monotonic", lambda: 100.0)
+    slots = pace.Pace(requests_per_minute=30)
+    assert [slots.take() for _ in range(3)] == [0, 2, 4]
+    slots.hold(60.0)
+    assert [slots.take() for _ in range(2)] == [60, 62]
+    assert [pace.stated_wait({"Retry-After": text}) for text in ("7", "soon", "", "-3")] == [7, None, None, 0]
+    assert pace.stated_wait({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert (
+        3000 < (pace.stated_wait({"Retry-After": format_datetime(datetime.now(UTC) + timedelta(hours=1))}) or 0) < 3601
+    )
