@@ -26,6 +26,7 @@ from typing import Any
 from marin_assets.documents import Document, DocumentFiles, document_files, output_name, read_documents, write_documents
 from marin_assets.documents.shards import SUFFIX
 from marin_assets.inference.decoder import Completion, Prompt
+from marin_assets.inference.endpoint.client import STOPS, EndpointClient
 from marin_assets.inference.engine import Endpoint, Engine, check_engine
 from marin_assets.inference.journal import FOLDER as JOURNALS
 from marin_assets.inference.journal import Journal
@@ -41,8 +42,6 @@ KINDS = ("jax",)
 GENERATED = "generated"
 """The key in a document's metadata."""
 LOG_EVERY_S = 5.0
-STOPS = 4
-"""Stop texts that an endpoint takes."""
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +103,6 @@ def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
 @contextmanager
 def _generator(config: GenerateConfig, folder: str) -> Iterator[Any]:
     """A generator of the model: of tokens if its tokenizer is here, else of texts."""
-    from marin_assets.inference.endpoint.client import EndpointClient
     from marin_assets.inference.generator import TextGenerator, open_generator
     from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
 

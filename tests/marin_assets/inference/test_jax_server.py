@@ -21,8 +21,8 @@ from running import alive, wait_until
 
 from marin_assets import output_path_of
 from marin_assets.defaults import default_download, default_eval, default_generation
-from marin_assets.inference.engine import JAX, EngineError
-from marin_assets.inference.server import OUT_OF_MEMORY, ModelServer, RequestError
+from marin_assets.inference.engine import JAX, EngineError, RequestError
+from marin_assets.inference.server import OUT_OF_MEMORY, ModelServer
 from marin_assets.step.values import unwrap_versioned_value
 
 ENGINE = unwrap_versioned_value(JAX)

@@ -17,7 +17,9 @@ def limits_of(settings: dict[str, Any], default_tokens: int) -> tuple[int, tuple
             f"A task generates with {settings!r}, but answers are decoded greedily here. Set do_sample: false."
         )
     if normalized["max_gen_toks"] < 1:
-        raise ModelError(f"A task generates {normalized['max_gen_toks']} tokens, expected one at least.")
+        raise ModelError(
+            f"A task generates {normalized['max_gen_toks']} tokens, expected 1 at least. Raise its max_gen_toks."
+        )
     return normalized["max_gen_toks"], tuple(stop for stop in normalized["until"] if stop)
 
 
