@@ -17,6 +17,12 @@ from marin_resources.types.errors import MarinError
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Hugging Face's name of an architecture -> Levanter's, where they differ."""
 SHORTEST_LENGTH = 32
+PACKED_LENGTH = 1024
+"""Inputs of a packed row at most. Its mask has a byte for each pair of inputs: 8 MiB for 8 rows of 1024, where the
+attention's own weights are larger; of 4096, where a kernel by blocks holds no weights, it would have 128 MiB."""
+PACKABLE = ("gpt2", "llama", "mistral", "olmo2", "qwen", "qwen3", "qwen3_moe")
+"""Architectures of Levanter that take positions and an explicit mask, and attend to all that the mask shows. Mixtral
+passes over positions; Olmo 3 and Gemma have sliding windows, counted by place in the row."""
 WRONG = ("gemma2", "gemma3", "gemma3_text")
 """Architectures whose logits Levanter computes otherwise than transformers: by 2.5 where a sliding window ends."""
 
@@ -92,26 +98,65 @@ def padded_length(length: int, most: int) -> int:
     return min(padded, most)
 
 
-def logits_at(model: Any, tokens: Any, positions: Any) -> Any:
-    """Return the logits at `positions` only, (batch, scored, vocabulary) in float32.
+def packed_length(length: int) -> int:
+    """As `padded_length` of packed rows, with three quarters of each length too: a question of 175 inputs takes 192 and
+    not 256, which saves a fifth of the time."""
+    padded = padded_length(length, PACKED_LENGTH)
+    return padded * 3 // 4 if length <= padded * 3 // 4 else padded
 
-    Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it.
+
+def longest_packed(model: Any) -> int:
+    """Inputs of a packed row at most, 0 if the model or its device takes none.
+
+    On a TPU a fused kernel, which takes no explicit mask, serves rows that are not packed.
+    """
+    import jax
+    from levanter.models.lm_model import LmConfig
+
+    is_packable = LmConfig.get_choice_name(type(model.config)) in PACKABLE
+    slides = getattr(model.config, "use_sliding_window", False)
+    return PACKED_LENGTH if is_packable and not slides and jax.default_backend() != "tpu" else 0
+
+
+def logits_at(model: Any, tokens: Any, places: Any, packed: tuple[Any, Any] | None = None) -> Any:
+    """Return the logits at `places` only, (batch, scored, vocabulary) in float32.
+
+    Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it. `packed` as
+    in `hidden_of`.
     """
     import jax.numpy as jnp
 
-    return logits_of(model, jnp.take_along_axis(hidden_of(model, tokens), positions[..., None], axis=1))
+    return logits_of(model, jnp.take_along_axis(hidden_of(model, tokens, packed), places[..., None], axis=1))
 
 
-def hidden_of(model: Any, tokens: Any) -> Any:
-    """Return the last hidden states of ids (batch, position): (batch, position, embed)."""
+def hidden_of(model: Any, tokens: Any, packed: tuple[Any, Any] | None = None) -> Any:
+    """Return the last hidden states of ids (batch, position): (batch, position, embed).
+
+    `packed` has, for each token of packed rows, its position in its text and its branch, both (batch, position): a
+    token attends to those before it of its own branch, and of branch 0, which all share.
+    """
     import haliax as hax
     from levanter.layers.attention import AttentionMask
 
-    batch, position = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
-    activations = model.activations(hax.named(tokens, (batch, position)), attn_mask=AttentionMask.causal())
+    axes = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
+    mask, options = AttentionMask.causal(), {}
+    if packed is not None:
+        positions, branches = packed
+        mask = AttentionMask.explicit(hax.named(_sees(branches), (*axes, axes[1].alias("key_position"))))
+        options = {"pos_ids": hax.named(positions, axes)}
+    activations = model.activations(hax.named(tokens, axes), attn_mask=mask, **options)
     # mixtures of experts return an auxiliary loss too
     hidden = activations[0] if isinstance(activations, tuple) else activations
-    return hidden.rearrange((batch, position, model.Embed)).array
+    return hidden.rearrange((*axes, model.Embed)).array
+
+
+def _sees(branches: Any) -> Any:
+    """Whether a token attends to another, (batch, position, position): one mask, and not a causal one beside it, since
+    fused kernels refuse such a mask, and would take the causal one alone."""
+    import jax.numpy as jnp
+
+    of_query, of_key = branches[:, :, None], branches[:, None, :]
+    return ((of_key == 0) | (of_key == of_query)) & jnp.tri(branches.shape[1], dtype=bool)
 
 
 def logits_of(model: Any, hidden: Any) -> Any:

@@ -7,7 +7,7 @@ the top: import it inside functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from marin_assets.inference.decoder import Decoder, Prompt
@@ -16,16 +16,21 @@ from marin_assets.inference.jax_model import (
     batch_sharding,
     bound,
     logits_at,
+    longest_packed,
     mesh_for,
+    packed_length,
     padded_length,
     replicate,
     require_known,
 )
-from marin_assets.inference.prefix_sharing import SharedRow, share_rows
+from marin_assets.inference.prefix_sharing import PackedRow, pack_rows, share_rows
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
+
+TEXTS_OF_A_ROW = 4
+"""Texts that a packed row stands for: the choices of a usual question."""
 
 
 class JaxLM(TokenLM):
@@ -47,37 +52,49 @@ class JaxLM(TokenLM):
         self._rows = -(-batch_size // len(devices)) * len(devices)
         if self._max_length > model.Pos.size:
             raise ModelError(f"max_length is {max_length}, expected at most the model's window of {model.Pos.size}.")
+        # those of a packed batch: with four times as many, the attention's weights leave a CPU's caches: half the speed
+        self._packed_rows = -(-batch_size // (TEXTS_OF_A_ROW * len(devices))) * len(devices)
         self._score = bound(_score, self._model)
         self._decoder = Decoder(self._model, tokenizer, rows=self._rows, max_length=self._max_length)
 
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
-        import numpy as np
 
         for ids in rows:
             require_known(ids, self._model)
-        shared = share_rows(rows, counts, self._bucket)
-        for batch, length, scored in self._batches(shared, "log-likelihoods"):
+        packed = pack_rows(share_rows(rows, counts, self._bucket), longest_packed(self._model))
+        for batch in self._batches(packed, "log-likelihoods"):
             # Batches are those of all rows, and are kept whole: a resumed evaluation has the same shapes, and so the
             # same last digits.
-            if all(i in answers.rows for row in batch for i in row.members):
-                continue
-            tokens = np.zeros((self._rows, length), np.int32)
-            positions, targets = np.zeros((2, self._rows, scored), np.int32)
-            for place, row in enumerate(batch):
-                tokens[place, : len(row.inputs)] = row.inputs
-                for i, at in _places(row, counts):
-                    inputs = len(rows[i]) - 1
-                    positions[place, at] = range(inputs - counts[i], inputs)
-                    targets[place, at] = rows[i][len(rows[i]) - counts[i] :]
-            with mesh_for(self._model):
-                arrays = self._score(*self._put(tokens, positions, targets))
-            logprobs, greedy = (np.asarray(array) for array in arrays)
-            scores = []
-            for place, row in enumerate(batch):
-                for i, at in _places(row, counts):
-                    total = float(logprobs[place, at].astype(np.float64).sum())
-                    scores.append({"place": i, ANSWER: (total, bool(greedy[place, at].all()))})
-            answers.add(*scores)
+            if not all(i in answers.rows for row in batch for i in row.members):
+                answers.add(*self._score_batch(batch, rows, counts))
+
+    def _score_batch(
+        self, batch: Sequence[PackedRow], texts: Sequence[Sequence[int]], counts: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        import numpy as np
+
+        is_packed = batch[0].is_packed
+        rows, padded = self._sizes(is_packed)
+        length, scored = padded(max(row.length for row in batch)), padded(max(row.scored for row in batch))
+        tokens, positions, branches = np.zeros((3, rows, length), np.int32)
+        places, targets = np.zeros((2, rows, scored), np.int32)
+        members: list[tuple[int, int, slice]] = []
+        for number, row in enumerate(batch):
+            for array, values in zip((tokens, positions, branches), zip(*row.tokens(), strict=True), strict=True):
+                array[number, : row.length] = values
+            begin = 0
+            for i, at in row.places(texts, counts):
+                members.append((i, number, slice(begin, begin := begin + counts[i])))
+                places[members[-1][1:]] = at
+                targets[members[-1][1:]] = texts[i][len(texts[i]) - counts[i] :]
+        packed = tuple(self._put(positions, branches)) if is_packed else None
+        with mesh_for(self._model):
+            arrays = self._score(*self._put(tokens, places, targets), packed)
+        logprobs, greedy = (np.asarray(array) for array in arrays)
+        return [
+            {"place": i, ANSWER: (float(logprobs[number, at].astype(np.float64).sum()), bool(greedy[number, at].all()))}
+            for i, number, at in members
+        ]
 
     def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
         remaining = [i for i in range(len(prompts)) if i not in answers.rows]
@@ -87,16 +104,21 @@ class JaxLM(TokenLM):
             answers.add({"place": longest_first[number], ANSWER: completion.text})
             progress.advance(1)
 
-    def _batches(self, rows: Sequence[SharedRow], requests: str) -> Iterator[tuple[list[SharedRow], int, int]]:
-        """Yield (rows, the inputs and the targets to pad to) of each batch, longest first. Log the rate and the time
-        left."""
-        order = sorted(rows, key=lambda row: (-self._bucket(len(row.inputs)), -row.scored))
+    def _batches(self, rows: Sequence[PackedRow], requests: str) -> Iterator[list[PackedRow]]:
+        """Yield the rows of each batch, all packed or none, longest first. Log the rate and the time left."""
         progress = LoggedProgress(requests, sum(len(row.members) for row in rows))
-        for begin in range(0, len(order), self._rows):
-            batch = order[begin : begin + self._rows]
-            length, scored = (self._bucket(max(sizes)) for sizes in zip(*map(_sizes, batch), strict=True))
-            yield batch, length, scored
-            progress.advance(sum(len(row.members) for row in batch))
+        for is_packed in (True, False):
+            size, padded = self._sizes(is_packed)
+            of_kind = [row for row in rows if row.is_packed == is_packed]
+            of_kind.sort(key=lambda row: (-padded(row.length), -row.scored))
+            for begin in range(0, len(of_kind), size):
+                batch = of_kind[begin : begin + size]
+                yield batch
+                progress.advance(sum(len(row.members) for row in batch))
+
+    def _sizes(self, is_packed: bool) -> tuple[int, Callable[[int], int]]:
+        """The rows of a batch, and what its inputs and targets are padded to."""
+        return (self._packed_rows, packed_length) if is_packed else (self._rows, self._bucket)
 
     def _bucket(self, length: int) -> int:
         return padded_length(length, self._max_length)
@@ -107,26 +129,15 @@ class JaxLM(TokenLM):
         return [jax.device_put(array, self._sharding) for array in arrays]
 
 
-def _sizes(row: SharedRow) -> tuple[int, int]:
-    return len(row.inputs), row.scored
-
-
-def _places(row: SharedRow, counts: Sequence[int]) -> Iterator[tuple[int, slice]]:
-    """Each text of a row, and where its targets are among those of the row."""
-    at = 0
-    for i in row.members:
-        yield i, slice(at, at + counts[i])
-        at += counts[i]
-
-
-def _score(model: Any, tokens: Any, positions: Any, targets: Any) -> tuple[Any, Any]:
+def _score(model: Any, tokens: Any, places: Any, targets: Any, packed: Any) -> tuple[Any, Any]:
     """Score the target ids: for each, its log-probability and whether it is the likeliest, both (batch, scored).
 
-    `tokens` are ids (batch, position). `positions` and `targets` are (batch, scored): a position, and the id after it.
+    `tokens` are ids (batch, position). `places` and `targets` are (batch, scored): a place in the row, and the id
+    after it. `packed` as in `hidden_of`.
     """
     import jax
     import jax.numpy as jnp
 
-    logits = logits_at(model, tokens, positions)
+    logits = logits_at(model, tokens, places, packed)
     picked = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     return picked - jax.nn.logsumexp(logits, axis=-1), picked == logits.max(axis=-1)
