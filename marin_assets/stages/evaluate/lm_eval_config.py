@@ -32,6 +32,8 @@ class HarnessOptions:
     """Draws for standard errors without a formula; that of a mean has one."""
     seed: int = versioned(1234)
     """Seed of the draw of solved examples, where a task draws them."""
+    confirm_run_unsafe_code: bool = False
+    """Run the programs that the model writes, in a sandbox (`marin_resources/host/sandbox.py`): HumanEval and MBPP do."""
 
 
 @dataclass(frozen=True, kw_only=True)

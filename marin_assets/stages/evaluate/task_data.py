@@ -32,7 +32,7 @@ def data_of_tasks(config: LmEvalConfig, folder: str) -> Iterator[None]:
         return
     is_here = os.path.isdir(config.mirror_path)
     local = config.mirror_path if is_here else copy_to_local(config.mirror_path, folder)
-    with _mirrored(local, config.mirror_path):
+    with _mirrored(local, config.mirror_path), _nltk_from(local, config.mirror_path):
         yield
 
 
@@ -126,6 +126,25 @@ def _mirrored(folder: str, shown: str) -> Iterator[None]:
         yield
     finally:
         datasets.load_dataset = of_the_hub
+
+
+@contextlib.contextmanager
+def _nltk_from(folder: str, shown: str) -> Iterator[None]:
+    """Let nltk, which IFEval splits answers with, read its data from `nltk_data` in the local `folder`."""
+    import nltk
+
+    def refuse(resource: str, *_: Any, **__: Any) -> None:
+        raise MirrorError(
+            f"The mirror {shown!r} has no data of nltk called {resource!r}: expected nltk_data/tokenizers/{resource}. Copy "
+            f"the folder there that nltk.download({resource!r}) writes, or leave the task out."
+        )
+
+    download, path = nltk.download, nltk.data.path
+    nltk.download, nltk.data.path = refuse, [os.path.join(folder, "nltk_data"), *path]
+    try:
+        yield
+    finally:
+        nltk.download, nltk.data.path = download, path
 
 
 def files_of(folder: str, shown: str, path: str, name: str | None) -> tuple[str, dict[str, list[str]]]:

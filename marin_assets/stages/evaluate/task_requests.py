@@ -25,8 +25,8 @@ WRONG = {"loglikelihood": (-1e3, False), "loglikelihood_rolling": -1e3, "generat
 class PreparedTasks:
     """A task manager whose tasks are loaded once, each by itself: lm-eval refuses a group together with a member."""
 
-    def __init__(self, manager: Any) -> None:
-        self._manager = manager
+    def __init__(self, manager: Any, *, runs_code: bool) -> None:
+        self._manager, self._runs_code = manager, runs_code
         self._loaded: dict[str, dict[str, Any]] = {}
         self.members: dict[str, list[str]] = {}
         """Each requested task -> lm-eval's names of it, or of the groups and tasks in it."""
@@ -46,6 +46,11 @@ class PreparedTasks:
         return self._loaded
 
     def _load(self, name: str) -> dict[str, Any]:
+        if not self._runs_code and (unsafe := self._that_runs_code(name)):
+            raise EvaluationError(
+                f"Task {unsafe!r} runs the programs that the model writes. Pass "
+                "HarnessOptions(confirm_run_unsafe_code=True), which runs them in a sandbox, or leave the task out."
+            )
         try:
             loaded: dict[str, Any] = self._manager.load([name])
         except MarinError:
@@ -56,6 +61,15 @@ class PreparedTasks:
             build = task.build_all_requests
             task.build_all_requests = partial(_build, build, task_name)
         return loaded
+
+    def _that_runs_code(self, name: str) -> str | None:
+        """The first task of a task or group whose YAML has `unsafe_code`."""
+        config = getattr(self._manager.task_index.get(name), "cfg", None) or {}
+        if config.get("unsafe_code"):
+            return name
+        members = config.get("task") if isinstance(config.get("task"), list) else ()
+        unsafe = (self._that_runs_code(member) for member in members if isinstance(member, str))
+        return next((member for member in unsafe if member), None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -117,7 +131,7 @@ def prepare(lm: Any, manager: Any, arguments: Mapping[str, Any]) -> PreparedTask
 
     Pass the result to `simple_evaluate` as the task manager.
     """
-    prepared = PreparedTasks(manager)
+    prepared = PreparedTasks(manager, runs_code=arguments["confirm_run_unsafe_code"])
     with suppress(_Built):
         evaluator.simple_evaluate(_AnswersNothing(lm), task_manager=prepared, **arguments)
     for task in prepared.tasks:

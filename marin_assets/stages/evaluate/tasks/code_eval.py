@@ -1,0 +1,84 @@
+"""The metric "code_eval" of HumanEval and MBPP: programs of a model are run with tests, in a sandbox.
+
+Tasks load it by name from Hugging Face's `evaluate`, which downloads its code from the hub and runs programs in a process
+of its own with the rights of the user. In its place they get this one, of the same interface, within `code_evaluated`.
+pass@k is the unbiased estimator of Chen et al. 2021 (arXiv 2107.03374, section 2.1).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from math import comb
+from typing import Any
+
+from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
+from marin_resources.host.sandbox import failure_of, require_sandbox
+
+NAME = "code_eval"
+
+
+class CodeEval:
+    """Hugging Face's metric, as far as tasks use it."""
+
+    def compute(
+        self, *, references: Sequence[str], predictions: Sequence[Sequence[str]], k: Sequence[int] = (1,), **_: Any
+    ) -> tuple[dict[str, float], dict[int, list[tuple[int, dict[str, Any]]]]]:
+        """Run each candidate program with its tests.
+
+        references: the tests of each problem; predictions: its candidates. Returns the means over the problems as
+        "pass@<k>", and the outcome of each candidate by problem. Raises EvaluationError for more than the candidates as
+        k, SandboxError where there is no sandbox.
+        """
+        fewest = min(map(len, predictions))
+        if max(k) > fewest:
+            raise EvaluationError(
+                f"pass@{max(k)} needs as many answers to a question, and one has {fewest}. Set the task's `repeats` to "
+                f"{max(k)}."
+            )
+        programs = [
+            (problem, f"{candidate}\n{tests}")
+            for problem, (tests, candidates) in enumerate(zip(references, predictions, strict=True))
+            for candidate in candidates
+        ]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            failures = list(pool.map(failure_of, (program for _, program in programs)))
+        outcomes: dict[int, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+        for (problem, _), failure in zip(programs, failures, strict=True):
+            number = len(outcomes[problem])
+            result = {"task_id": problem, "passed": failure is None, "result": failure or "passed"}
+            outcomes[problem].append((number, {**result, "completion_id": number}))
+        passed = [sum(outcome["passed"] for _, outcome in of) for of in outcomes.values()]
+        means = {
+            f"pass@{most}": sum(pass_at(most, len(of), right) for of, right in zip(predictions, passed, strict=True))
+            / len(passed)
+            for most in k
+        }
+        return means, dict(outcomes)
+
+
+def pass_at(k: int, answers: int, right: int) -> float:
+    """The probability that at least one of `k` answers is right, drawn without replacement from `answers` of which
+    `right` are."""
+    return 1.0 - comb(answers - right, k) / comb(answers, k)
+
+
+@contextmanager
+def code_evaluated() -> Iterator[None]:
+    """Give tasks that load "code_eval" this metric while the block runs. Raises SandboxError where there is no sandbox."""
+    import evaluate  # 3 s to import
+
+    require_sandbox()
+    of_the_hub = evaluate.load
+
+    def load(path: str, *arguments: Any, **settings: Any) -> Any:
+        return CodeEval() if path == NAME else of_the_hub(path, *arguments, **settings)
+
+    evaluate.load = load
+    try:
+        yield
+    finally:
+        evaluate.load = of_the_hub
