@@ -45,6 +45,7 @@ from marin_assets.defaults.training import (
 )
 
 if TYPE_CHECKING:
+    from marin_assets.defaults.contamination import default_contamination, default_questions
     from marin_assets.defaults.conversations import default_conversations, default_preferences, default_threads
     from marin_assets.defaults.curation import (
         default_consolidate,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from marin_assets.stages.download.stores.access import StoreAccess
 
 MODULES = {
+    "contamination": "default_contamination default_questions",
     "conversations": "default_conversations default_preferences default_threads",
     "curation": ("default_consolidate default_filters default_languages default_near_duplicates default_personal_data"),
     "downloads": "default_download default_download_listed default_package_files default_text_files",
@@ -102,6 +104,7 @@ __all__ = [
     "default_checkpoint_evals",
     "default_comparison",
     "default_consolidate",
+    "default_contamination",
     "default_conversations",
     "default_crawl",
     "default_datashop",
@@ -127,6 +130,7 @@ __all__ = [
     "default_preferences",
     "default_pubmed",
     "default_python_text",
+    "default_questions",
     "default_report",
     "default_sft",
     "default_snapshot",
