@@ -1,12 +1,12 @@
 """Have a model answer instructions, turn by turn, by its chat template.
 
 In:  conversations, of which the texts of the user are taken (`conversations.py`); the folder of a Hugging Face export.
-Out: conversations with the model's answers, in their order, in one shard: {id, messages, source, metadata}. The metadata
-     have category, reference and difficulty of the instruction, and `generated`, for each answer the numbers of tokens
-     of its prompt and of itself, and whether it ended by itself ("stop") or at its limit ("length").
+Out: conversations with the model's answers, in their order, in one shard: {id, messages, source, metadata}. The
+     metadata have category, reference and difficulty of the instruction, and `generated`, for each answer the number of
+     its tokens, and whether it ended by itself ("stop") or at its limit ("length").
 
 The prompt of a later turn has the model's own answers to the earlier ones. A prompt that does not fit in the window is
-not cut: the conversation ends before it, with `too_long` in its metadata, and is counted.
+not cut: the conversation ends with the text of the user, without an answer, and is counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from marin_assets.documents import shard_name, write_rows
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.engine import Engine
 from marin_assets.stages.judge.conversations import Conversation, JudgeError, read_conversations
-from marin_assets.stages.judge.model_calls import ModelCalls, finish, open_model
+from marin_assets.stages.judge.model_calls import ModelCalls, open_model, remove_journal
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -55,14 +55,14 @@ def answer_instructions(config: AnswerInstructionsConfig) -> dict[str, Any]:
     """Answer.
 
     Returns instructions, answers, tokens, ended_by_limit, empty (answers without text) and too_long (conversations that
-    end before a prompt that does not fit). Raises JudgeError for rows that are no instructions, one that occurs twice,
+    end without an answer, as its prompt does not fit). Raises JudgeError for rows that are no instructions, one that occurs twice,
     a model without a chat template, or no prompt that fits; ModelError, EngineError.
     """
     _check(config)
     conversations = read_conversations(config.instructions_path)
     with open_model(config.engine, config.model_path, config.output_path, config.save_every_s, "model") as calls:
         too_long = _answer(config, conversations, calls)
-        rows = [_row(conversation, calls.rows, too_long.get(id_)) for id_, conversation in conversations.items()]
+        rows = [_row(conversation, _made(conversation, calls.rows)) for conversation in conversations.values()]
         window = calls.generator.max_length
     made = [answer for row in rows for answer in row["metadata"]["generated"]]
     if not made:
@@ -70,10 +70,8 @@ def answer_instructions(config: AnswerInstructionsConfig) -> dict[str, Any]:
             f"None of the {len(rows)} instructions fits in the window of {window} tokens beside an answer of "
             f"{config.max_tokens}. Lower max_tokens."
         )
-    finish(
-        config.output_path,
-        lambda: _write(join(config.output_path, shard_name(0, 1)), rows),
-    )
+    write_rows(join(config.output_path, shard_name(0, 1)), rows)
+    remove_journal(config.output_path)
     texts = [message["content"] for row in rows for message in row["messages"] if message["role"] == "assistant"]
     return {
         "instructions": len(rows),
@@ -95,19 +93,19 @@ def _check(config: AnswerInstructionsConfig) -> None:
         raise JudgeError("AnswerInstructionsConfig has an empty text in stop, expected texts that end an answer.")
 
 
-def _answer(
-    config: AnswerInstructionsConfig, conversations: Mapping[str, Conversation], calls: ModelCalls
-) -> dict[str, int]:
-    """Have all turns answered, the first of all, then the second. Returns the turns that did not fit, by id."""
-    too_long: dict[str, int] = {}
+def _answer(config: AnswerInstructionsConfig, conversations: Mapping[str, Conversation], calls: ModelCalls) -> set[str]:
+    """Have all turns answered, the first of all, then the second. Returns the ids of those that end too early."""
+    too_long: set[str] = set()
     for turn in range(max(len(conversation.turns) for conversation in conversations.values())):
         prompts: dict[str, Prompt] = {}
         for number, (id_, conversation) in enumerate(conversations.items()):
             if turn >= len(conversation.turns) or id_ in too_long:
                 continue
-            ids = calls.chat(conversation.messages_to(turn, _answers(conversation, calls.rows)))
+            ids = calls.chat(
+                conversation.messages_to(turn, [answer["text"] for answer in _made(conversation, calls.rows)])
+            )
             if not calls.fits(ids, config.max_tokens):
-                too_long[id_] = turn
+                too_long.add(id_)
                 continue
             prompts[_key(id_, turn)] = Prompt(
                 ids=ids,
@@ -120,37 +118,26 @@ def _answer(
     return too_long
 
 
-def _answers(conversation: Conversation, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _made(conversation: Conversation, rows: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The answers that are there."""
     keys = (_key(conversation.id, turn) for turn in range(len(conversation.turns)))
-    return [rows[key]["text"] for key in keys if key in rows]
+    return [rows[key] for key in keys if key in rows]
 
 
 def _key(id_: str, turn: int) -> str:
     return f"{turn}/{id_}"
 
 
-def _row(conversation: Conversation, rows: Mapping[str, Mapping[str, Any]], too_long: int | None) -> dict[str, Any]:
-    answers = _answers(conversation, rows)
-    last = min(len(answers), len(conversation.turns)) - 1
-    messages = conversation.messages_to(max(last, 0), answers)
-    messages += [{"role": "assistant", "content": answers[-1]}] if answers else []
-    generated = [
-        {name: rows[_key(conversation.id, turn)][name] for name in ("tokens", "finish")} for turn in range(len(answers))
-    ]
+def _row(conversation: Conversation, answers: list[Mapping[str, Any]]) -> dict[str, Any]:
+    texts = [answer["text"] for answer in answers]
+    last = min(len(texts), len(conversation.turns) - 1)
+    messages = conversation.messages_to(last, texts)
+    messages += [{"role": "assistant", "content": text} for text in texts[last:]]
     facts = {
         "category": conversation.category,
         "reference": list(conversation.references) or None,
         "difficulty": conversation.difficulty,
-        "too_long": None if too_long is None else conversation.turns[too_long:],
+        "generated": [{name: answer[name] for name in ("tokens", "finish")} for answer in answers],
     }
     metadata = {name: value for name, value in facts.items() if value is not None}
-    return {
-        "id": conversation.id,
-        "messages": messages,
-        "source": "",
-        "metadata": {**metadata, "generated": generated},
-    }
-
-
-def _write(path: str, rows: list[dict[str, Any]]) -> None:
-    write_rows(path, rows)
+    return {"id": conversation.id, "messages": messages, "source": "", "metadata": metadata}

@@ -6,7 +6,7 @@ Greedy results do not depend on where a step was interrupted.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -44,6 +44,19 @@ class ModelCalls:
     def fits(self, ids: Sequence[int], max_tokens: int) -> bool:
         """Whether the window has room for a prompt and an answer; of 0 tokens: for the score of one behind it."""
         return len(ids) + (max_tokens or 1 + SCORING_ROOM) <= self.generator.max_length
+
+    def tokens_of(self, letter: str) -> list[int]:
+        """The tokens that begin an answer with this letter: with and without a space before it.
+
+        Raises JudgeError for a tokenizer that has neither.
+        """
+        encoded = [self.generator.tokenizer.encode(text) for text in (letter, f" {letter}")]
+        if tokens := sorted({ids[0] for ids in encoded if len(ids) == 1}):
+            return tokens
+        raise JudgeError(
+            f"The judge's tokenizer has no token for {letter!r} alone, so log-probabilities show no verdict. Pass "
+            'verdict="text".'
+        )
 
     def complete(self, prompts: Mapping[str, Prompt]) -> None:
         """Complete those that have no row: {"text", "tokens", "finish"}."""
@@ -100,8 +113,7 @@ def open_model(
         yield ModelCalls(generator, journal, role)
 
 
-def finish(output_path: str, write: Callable[[], None]) -> None:
-    """Write the output, and remove the journal after it."""
-    write()
+def remove_journal(output_path: str) -> None:
+    """Remove the journal: the output is written."""
     with suppress(FileNotFoundError):
         remove_folder(join(output_path, FOLDER))
