@@ -75,8 +75,8 @@ def headline(scores: Mapping[str, Mapping[str, float | int]]) -> dict[str, float
 
 
 def table_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each metric of each task, with the columns of `scores.csv`. `error` is a standard error, `n` the number
-    of instances; a value that lm-eval does not report is None."""
+    """One row for each metric of each task, with the columns of `scores.csv`. `error` is a standard error, `n` the
+    number of instances; a value that lm-eval does not report is None."""
     rows: list[dict[str, Any]] = []
     for task, metrics in sorted(results["results"].items()):
         numbers = finite_numbers(metrics)

@@ -1,14 +1,14 @@
 """Have a model judge, instruction by instruction, whether a model's answer is better than a baseline's.
 
 In:  conversations with the answers of both (`conversations.py`); the folder of the judge's Hugging Face export.
-Out: `judgements.jsonl.zst`, documents: each judgement, whose text is the judge's; `samples.jsonl`, a row for each judged
-     instruction; `scores.csv`; `judgements.html`, to read them.
+Out: `judgements.jsonl.zst`, documents: each judgement, whose text is the judge's; `samples.jsonl`, a row for each
+     judged instruction; `scores.csv`; `judgements.html`, to read them.
 
 The form of AlpacaEval (Li et al. 2023), with its length-controlled win rate (`length_control.py`). The order of the two
-answers is drawn by a seed and the instruction, or both orders are judged. With `verdict="logprobs"` the preference is the
-probability of "A" as the judge's first token against that of "B"; with "text" the judge reasons, and its verdict is read
-by a grammar (`verdict.py`). Equal answers are a tie without a judgement. A prompt that does not fit in the judge's
-window is not cut: its instruction is not judged, and is counted. A killed step resumes after the judgements that it had.
+answers is drawn by a seed and the instruction, or both orders are judged. With verdict="logprobs" the preference is the
+probability of "A" as the judge's first token against that of "B"; with "text" the judge reasons, and its verdict is
+read by a grammar (`verdict.py`). Equal answers are a tie without a judgement. A prompt that does not fit in the judge's
+window is not cut: its instruction is not judged, and is counted. A killed step resumes after the judgements it has.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import Document
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.engine import Engine
-from marin_assets.stages.judge.conversations import Conversation, JudgeError, read_conversations
+from marin_assets.stages.judge.conversations import JudgeError
 from marin_assets.stages.judge.model_calls import ModelCalls, open_model, remove_journal
 from marin_assets.stages.judge.output_files import task_of, write_judgements
 from marin_assets.stages.judge.page import Example, page_of_judgements
+from marin_assets.stages.judge.pairs import Pair, read_pairs
 from marin_assets.stages.judge.prompt import JudgePrompt
 from marin_assets.stages.judge.verdict import FIRST, SECOND, UNREADABLE, Unreadable, preference_of
 from marin_assets.stages.judge.win_rates import (
@@ -65,7 +66,7 @@ TEXT_PROMPT = PAIR + (
     "Give your reasons in a few sentences. Then end with your verdict alone on the last line: [[A]] if answer A is "
     "better, [[B]] if answer B is better, [[C]] if neither is."
 )
-MODEL_FIRST, BASELINE_FIRST = "model_first", "baseline_first"
+MODEL_FIRST, BASELINE_FIRST = ORDERS = ("model_first", "baseline_first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,67 +107,56 @@ class CompareAnswersConfig:
 class _Call:
     """A judgement to make."""
 
-    instruction: str
+    pair: Pair
     order: str
-    text: str
-    """The prompt."""
+    """MODEL_FIRST or BASELINE_FIRST."""
 
     @property
     def key(self) -> str:
-        return f"{self.order}/{self.instruction}"
+        return f"{self.pair.id}/{self.order}"
+
+    def fields(self) -> dict[str, str]:
+        """The values of the prompt's fields."""
+        answers = (self.pair.answer or "", self.pair.baseline or "")
+        first, second = answers if self.order == MODEL_FIRST else answers[::-1]
+        return dict(zip(FIELDS, (self.pair.instruction, first, second), strict=True))
 
 
 def compare_answers(config: CompareAnswersConfig) -> dict[str, Any]:
     """Judge.
 
     Returns win_rate, length_controlled_win_rate and discrete_win_rate with their _stderr, from 0 to 1; wins, losses,
-    ties, equal_answers; first_preferred, order_agreement, length_correlation (`win_rates.py`); judgements, unreadable
-    and each unreadable_<reason>, unreadable_share; too_long, unanswered, instructions, judged, unjudged_share; scores, by
-    task. A number that the judgements do not give is not there. Raises JudgeError for instructions that differ, one that
-    occurs twice, sides without answers, a judge without a chat template, a prompt with an unknown field; ModelError,
-    EngineError.
+    ties, equal_answers; first_preferred, order_agreement, length_correlation (`win_rates.py`); judgements, unreadable,
+    each unreadable_<reason>, unreadable_share; too_long, unanswered, instructions, judged, unjudged_share; scores, by
+    task. A number that the judgements do not give is left out. Raises JudgeError for instructions that differ, one that
+    occurs twice, a side without answers, a judge without a chat template; ModelError, EngineError.
     """
     prompt = _checked(config)
-    pairs = _pairs(config)
-    calls = [call for pair in pairs.values() for call in _calls(config, prompt, *pair)]
+    pairs = read_pairs(config.answers_path, config.baseline_path)
+    calls = [call for pair in pairs for call in _calls(config, pair)]
     with open_model(config.engine, config.judge_path, config.output_path, config.save_every_s) as judge:
-        prompts = {call.key: judge.chat(_messages(config, call)) for call in calls}
-        too_long = {key for key, ids in prompts.items() if not judge.fits(ids, _answer_tokens(config))}
-        read = _judge(config, judge, {key: ids for key, ids in prompts.items() if key not in too_long})
-        rows = {call.key: judge.rows[call.key] for call in calls if call.key not in too_long}
-    preferences = _preferences(pairs, calls, read)
-    scores = {
-        **({config.task: numbers} if (numbers := task_scores(list(preferences.values()))) else {}),
-        **category_scores(config.task, list(preferences.values())),
-    }
-    reasons = Counter(verdict for verdict in read.values() if isinstance(verdict, str))
-    result: dict[str, Any] = {
-        **{name: value for name, value in scores.get(config.task, {}).items() if name != "instances"},
-        **outcomes(list(preferences.values())),
-        "equal_answers": sum(_is_equal(*pair) for pair in pairs.values()),
-        **biases(list(preferences.values())),
-        "judgements": len(read),
-        "unreadable": reasons.total(),
-        **{f"unreadable_{reason}": reasons[reason] for reason in UNREADABLE if reasons[reason]},
-        "unreadable_share": reasons.total() / max(len(read), 1),
-        "too_long": len({call.instruction for call in calls if call.key in too_long}),
-        "unanswered": sum(not (mine.answers and theirs.answers) for mine, theirs in pairs.values()),
-        "instructions": len(pairs),
-        "judged": len(preferences),
-        "unjudged_share": 1 - len(preferences) / len(pairs),
-    }
+        prompts = {call.key: judge.chat(_messages(config, prompt, call)) for call in calls}
+        max_tokens = config.max_tokens if config.verdict == TEXT else 0
+        fitting = {key: ids for key, ids in prompts.items() if judge.fits(ids, max_tokens)}
+        verdicts = _judge(config, judge, fitting)
+        rows = {key: judge.rows[key] for key in fitting}
+    preferences = _preferences(pairs, calls, verdicts)
+    preferred = list(preferences.values())
+    of_all = task_scores(preferred)
+    scores = {**({config.task: of_all} if of_all else {}), **category_scores(config.task, preferred)}
+    numbers = {
+        **outcomes(preferred), "equal_answers": sum(pair.is_equal for pair in pairs), **biases(preferred),
+        **_counts(pairs, calls, verdicts), "judged": len(preferred), "unjudged_share": 1 - len(preferred) / len(pairs),
+    }  # fmt: skip
     write_judgements(
         config.output_path,
-        _documents(pairs, calls, rows, read),
+        (_document(call, rows.get(call.key, {}), verdicts.get(call.key, "too_long")) for call in calls),
         _samples(config.task, pairs, preferences),
         scores,
-        page_of_judgements(
-            scores, {n: v for n, v in result.items() if n not in scores.get(config.task, {})},
-            _sections(pairs, preferences, rows),
-        ),
-    )  # fmt: skip
+        page_of_judgements(scores, numbers, _sections(pairs, preferences, rows)),
+    )
     remove_journal(config.output_path)
-    return {**result, "scores": scores}
+    return {**{name: value for name, value in of_all.items() if name != "instances"}, **numbers, "scores": scores}
 
 
 def _checked(config: CompareAnswersConfig) -> JudgePrompt:
@@ -183,156 +173,116 @@ def _checked(config: CompareAnswersConfig) -> JudgePrompt:
     return JudgePrompt(own if config.prompt is None else config.prompt, FIELDS)
 
 
-def _pairs(config: CompareAnswersConfig) -> dict[str, tuple[Conversation, Conversation]]:
-    """The model's and the baseline's answer to each instruction. Raises JudgeError for sides that do not fit."""
-    mine, theirs = (read_conversations(path) for path in (config.answers_path, config.baseline_path))
-    if lacking := sorted(mine.keys() ^ theirs.keys()):
-        raise JudgeError(
-            f"{config.answers_path!r} and {config.baseline_path!r} have {len(lacking)} instructions that only one of "
-            f"them has, such as {lacking[0]!r}, expected the same ids. Answer the same instructions with both models."
-        )
-    for id_, conversation in mine.items():
-        if len(conversation.turns) > 1:
-            raise JudgeError(
-                f"The instruction {id_!r} has {len(conversation.turns)} turns, expected one: answers in pairs have one "
-                "prompt. Grade conversations of several turns (grade_answers)."
-            )
-        if conversation.turns != theirs[id_].turns:
-            raise JudgeError(
-                f"The instruction {id_!r} is {conversation.turns[0]!r:.100} below {config.answers_path!r} and "
-                f"{theirs[id_].turns[0]!r:.100} below {config.baseline_path!r}, expected the same text. Answer the same "
-                "instructions with both models."
-            )
-    for path, side in ((config.answers_path, mine), (config.baseline_path, theirs)):
-        if not any(conversation.answers for conversation in side.values()):
-            raise JudgeError(f"No conversation below {path!r} has an answer. Give the output of answer_instructions.")
-    return {id_: (conversation, theirs[id_]) for id_, conversation in mine.items()}
-
-
-def _is_equal(mine: Conversation, theirs: Conversation) -> bool:
-    return bool(mine.answers) and mine.answers == theirs.answers
-
-
-def _calls(
-    config: CompareAnswersConfig, prompt: JudgePrompt, mine: Conversation, theirs: Conversation
-) -> Iterator[_Call]:
-    if not (mine.answers and theirs.answers) or _is_equal(mine, theirs):
+def _calls(config: CompareAnswersConfig, pair: Pair) -> Iterator[_Call]:
+    if not pair.is_answered or pair.is_equal:
         return
-    drawn = hashlib.blake2b(f"{config.seed}\0{mine.id}\0{mine.turns[0]}".encode(errors="replace")).digest()[0] % 2
-    orders = (MODEL_FIRST, BASELINE_FIRST) if config.both_orders else ((MODEL_FIRST, BASELINE_FIRST)[drawn],)
-    for order in orders:
-        first, second = (mine, theirs) if order == MODEL_FIRST else (theirs, mine)
-        values = dict(zip(FIELDS, (mine.turns[0], first.answers[0], second.answers[0]), strict=True))
-        yield _Call(instruction=mine.id, order=order, text=prompt.render(values))
+    drawn = hashlib.blake2b(f"{config.seed}\0{pair.id}\0{pair.instruction}".encode(errors="replace")).digest()[0] % 2
+    for order in ORDERS if config.both_orders else (ORDERS[drawn],):
+        yield _Call(pair=pair, order=order)
 
 
-def _messages(config: CompareAnswersConfig, call: _Call) -> list[dict[str, str]]:
+def _messages(config: CompareAnswersConfig, prompt: JudgePrompt, call: _Call) -> list[dict[str, str]]:
     system = [{"role": "system", "content": config.system_prompt}] if config.system_prompt else []
-    return [*system, {"role": "user", "content": call.text}]
-
-
-def _answer_tokens(config: CompareAnswersConfig) -> int:
-    return config.max_tokens if config.verdict == TEXT else 0
+    return [*system, {"role": "user", "content": prompt.render(call.fields())}]
 
 
 def _judge(
     config: CompareAnswersConfig, judge: ModelCalls, prompts: Mapping[str, tuple[int, ...]]
 ) -> dict[str, float | Unreadable]:
-    """By key: how much the answer that stands first is preferred, or why it is not known."""
+    """By key: how much the answer that stands first is preferred, or why that is not seen."""
     if config.verdict == TEXT:
         judge.complete({key: Prompt(ids=ids, max_tokens=config.max_tokens) for key, ids in prompts.items()})
         return {key: preference_of(judge.rows[key]["text"]) for key in prompts}
     first, second = (judge.tokens_of(letter) for letter in (FIRST, SECOND))
     judge.score(prompts, [*first, *second])
-    verdicts: dict[str, float | Unreadable] = {}
-    for key in prompts:
-        shares = [math.exp(logprob) for logprob in judge.rows[key]["logprobs"]]
-        mass = math.fsum(shares)
-        verdicts[key] = (
-            math.fsum(shares[: len(first)]) / mass if mass >= max(config.least_mass, 1e-12) else "no_verdict"
-        )
-    return verdicts
+    return {key: _share_of(judge.rows[key]["logprobs"], len(first), config.least_mass) for key in prompts}
+
+
+def _share_of(logprobs: Sequence[float], firsts: int, least_mass: float) -> float | Unreadable:
+    """The share of the first `firsts` tokens in the probability of all; none if that is less than `least_mass`."""
+    shares = [math.exp(logprob) for logprob in logprobs]
+    mass = math.fsum(shares)
+    return math.fsum(shares[:firsts]) / mass if mass and mass >= least_mass else "no_verdict"
 
 
 def _preferences(
-    pairs: Mapping[str, tuple[Conversation, Conversation]],
-    calls: Sequence[_Call],
-    read: Mapping[str, float | Unreadable],
+    pairs: Iterable[Pair], calls: Iterable[_Call], verdicts: Mapping[str, float | Unreadable]
 ) -> dict[str, Preference]:
     """By instruction, of those whose judgements all have a verdict, and of equal answers."""
-    by_instruction: dict[str, list[_Call]] = {}
+    orders: dict[str, list[_Call]] = {}
     for call in calls:
-        by_instruction.setdefault(call.instruction, []).append(call)
+        orders.setdefault(call.pair.id, []).append(call)
     preferences: dict[str, Preference] = {}
-    for id_, (mine, theirs) in pairs.items():
-        of = by_instruction.get(id_, [])
-        firsts = [verdict for call in of if not isinstance(verdict := read.get(call.key, "too_long"), str)]
-        if len(firsts) < len(of) or not (firsts or _is_equal(mine, theirs)):
+    for pair in pairs:
+        of = orders.get(pair.id, [])
+        firsts = [verdict for call in of if not isinstance(verdict := verdicts.get(call.key, "too_long"), str)]
+        if len(firsts) < len(of) or not (firsts or pair.is_equal):
             continue
         values = [first if call.order == MODEL_FIRST else 1 - first for call, first in zip(of, firsts, strict=True)]
-        preferences[id_] = Preference(
+        preferences[pair.id] = Preference(
             value=math.fsum(values) / len(values) if values else 0.5,
-            category=mine.category if mine.category is not None else theirs.category,
-            longer=len(mine.answers[0]) - len(theirs.answers[0]),
-            difficulty=mine.difficulty if mine.difficulty is not None else theirs.difficulty,
+            category=pair.category,
+            longer=pair.longer,
+            difficulty=pair.difficulty,
             first_preferred=tuple(firsts),
         )
     return preferences
 
 
-def _documents(
-    pairs: Mapping[str, tuple[Conversation, Conversation]],
-    calls: Sequence[_Call],
-    rows: Mapping[str, Mapping[str, Any]],
-    read: Mapping[str, float | Unreadable],
-) -> Iterator[Document]:
-    for call in calls:
-        row = rows.get(call.key, {})
-        mine, theirs = pairs[call.instruction]
-        verdict = read.get(call.key, "too_long")
-        facts: dict[str, Any] = {
-            "instruction": call.instruction, "order": call.order, "category": mine.category,
-            "first_preferred": None if isinstance(verdict, str) else verdict,
-            "unreadable": verdict if isinstance(verdict, str) else None,
-            "logprobs": row.get("logprobs"), "tokens": row.get("tokens"), "finish": row.get("finish"),
-            "prompt": mine.turns[0], "answer": mine.answers[0], "baseline": theirs.answers[0],
-        }  # fmt: skip
-        metadata = {name: value for name, value in facts.items() if value is not None}
-        yield Document(
-            id=f"{call.instruction}/{call.order}", text=row.get("text", ""), source="judge", metadata=metadata
-        )
+def _counts(
+    pairs: Sequence[Pair], calls: Iterable[_Call], verdicts: Mapping[str, float | Unreadable]
+) -> dict[str, float]:
+    reasons = Counter(verdict for verdict in verdicts.values() if isinstance(verdict, str))
+    return {
+        "judgements": len(verdicts),
+        "unreadable": reasons.total(),
+        **{f"unreadable_{reason}": reasons[reason] for reason in UNREADABLE if reasons[reason]},
+        "unreadable_share": reasons.total() / max(len(verdicts), 1),
+        "too_long": len({call.pair.id for call in calls if call.key not in verdicts}),
+        "unanswered": sum(not pair.is_answered for pair in pairs),
+        "instructions": len(pairs),
+    }
 
 
-def _samples(
-    task: str, pairs: Mapping[str, tuple[Conversation, Conversation]], preferences: Mapping[str, Preference]
-) -> list[dict[str, Any]]:
+def _document(call: _Call, row: Mapping[str, Any], verdict: float | str) -> Document:
+    pair = call.pair
+    facts: dict[str, Any] = {
+        "instruction": pair.id, "order": call.order, "category": pair.category,
+        "first_preferred": None if isinstance(verdict, str) else verdict,
+        "unreadable": verdict if isinstance(verdict, str) else None,
+        **{name: row.get(name) for name in ("logprobs", "tokens", "finish")},
+        "prompt": pair.instruction, "answer": pair.answer, "baseline": pair.baseline,
+    }  # fmt: skip
+    metadata = {name: value for name, value in facts.items() if value is not None}
+    return Document(id=call.key, text=row.get("text", ""), source="judge", metadata=metadata)
+
+
+def _samples(task: str, pairs: Iterable[Pair], preferences: Mapping[str, Preference]) -> list[dict[str, Any]]:
     rows = [
         {
-            "task": task_of(task, preference.category), "doc_id": id_, "context": pairs[id_][0].turns[0],
-            "target": pairs[id_][1].answers[0], "generated": pairs[id_][0].answers[0], WIN_RATE: preference.value,
+            "task": task_of(task, pair.category), "doc_id": pair.id, "context": pair.instruction,
+            "target": pair.baseline, "generated": pair.answer, WIN_RATE: preferences[pair.id].value,
         }
-        for id_, preference in preferences.items()
+        for pair in pairs
+        if pair.id in preferences
     ]  # fmt: skip
-    return sorted(rows, key=lambda row: row["task"])
+    return sorted(rows, key=lambda row: str(row["task"]))
 
 
 def _sections(
-    pairs: Mapping[str, tuple[Conversation, Conversation]],
-    preferences: Mapping[str, Preference],
-    rows: Mapping[str, Mapping[str, Any]],
+    pairs: Iterable[Pair], preferences: Mapping[str, Preference], rows: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, list[Example]]:
     """Examples of wins, losses, ties and of what was not judged."""
     sections: dict[str, list[Example]] = {name: [] for name in ("Wins", "Losses", "Ties", "Not judged")}
-    for id_, (mine, theirs) in pairs.items():
-        preference = preferences.get(id_)
-        title = id_ if preference is None else f"{id_}: preference {preference.value:.2f}"
-        texts = {"instruction": mine.turns[0]}
-        texts |= {"answer": mine.answers[0]} if mine.answers else {}
-        texts |= {"baseline's answer": theirs.answers[0]} if theirs.answers else {}
-        for order in (MODEL_FIRST, BASELINE_FIRST):
-            row = rows.get(f"{order}/{id_}", {})
-            texts |= {f"judge, {order.replace('_', ' ')}": row["text"]} if "text" in row else {}
-        value = None if preference is None else preference.value
+    for pair in pairs:
+        value = preferences[pair.id].value if pair.id in preferences else None
+        texts = {"instruction": pair.instruction, "answer": pair.answer, "baseline's answer": pair.baseline}
+        for order in ORDERS:
+            texts[f"judge, {order.replace('_', ' ')}"] = rows.get(f"{pair.id}/{order}", {}).get("text")
+        example = Example(
+            title=pair.id if value is None else f"{pair.id}: preference {value:.2f}",
+            texts={name: text for name, text in texts.items() if text is not None},
+        )
         name = "Not judged" if value is None else "Ties" if value == 0.5 else "Wins" if value > 0.5 else "Losses"
-        sections[name].append(Example(title=title, texts=texts))
+        sections[name].append(example)
     return sections

@@ -36,7 +36,7 @@ def page_of_judgements(
     numbers: Mapping[str, float],
     sections: Mapping[str, Sequence[Example]],
 ) -> bytes:
-    """Return the page. `numbers` are those of the judge and of the counts, `sections` the examples by what they show."""
+    """Return the page. `numbers` are about the judge and counts, `sections` examples by what they show."""
     parts = [HEAD, _scores(scores), _numbers(numbers), *(_section(*section) for section in sections.items())]
     return "".join([*parts, "</body></html>\n"]).encode(errors="replace")
 
@@ -45,14 +45,19 @@ def _scores(scores: Mapping[str, Mapping[str, float]]) -> str:
     if not scores:
         return '<p class="muted">Nothing was judged.</p>'
     rows = [
-        f"<tr><th>{escape(task)}</th><th>{escape(metric)}</th><td>{value:.3f}"
-        f"{f' ± {1.96 * of[error]:.3f}' if (error := f'{metric}_stderr') in of else ''}</td><td>{of['instances']}</td></tr>"
+        f"<tr><th>{escape(task)}</th><th>{escape(metric)}</th><td>{value:.3f}{_half(of, metric)}</td>"
+        f"<td>{of['instances']}</td></tr>"
         for task, of in scores.items()
         for metric, value in of.items()
         if metric != "instances" and not metric.endswith("_stderr")
     ]
     head = "<tr><th>task</th><th>metric</th><th>value, 95 % confidence</th><th>judged</th></tr>"
     return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _half(of: Mapping[str, float], metric: str) -> str:
+    error = of.get(f"{metric}_stderr")
+    return "" if error is None else f" ± {1.96 * error:.3f}"
 
 
 def _numbers(numbers: Mapping[str, float]) -> str:
