@@ -23,7 +23,7 @@ OUTPUT_KINDS = frozenset(
         *("raw", "documents", "attributes", "clusters", "examples", "classifiers", "selected", "consolidated"),
         *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation"),
         *("generated", "report", "snapshots", "checkpoint_evaluation", "comparisons", "perplexity", "losses"),
-        *("samples", "labels", "datashop", "uploads", "rows"),
+        *("samples", "labels", "datashop", "uploads", "rows", "answers", "judgements", "grades"),
     }
 )
 """First segments that name a kind of output: Marin's, and those of the quickstart.

@@ -55,8 +55,8 @@ def answer_instructions(config: AnswerInstructionsConfig) -> dict[str, Any]:
     """Answer.
 
     Returns instructions, answers, tokens, ended_by_limit, empty (answers without text) and too_long (conversations that
-    end without an answer, as its prompt does not fit). Raises JudgeError for rows that are no instructions, one that occurs twice,
-    a model without a chat template, or no prompt that fits; ModelError, EngineError.
+    end without an answer, as its prompt does not fit). Raises JudgeError for rows that are no instructions, one
+    that occurs twice, a model without a chat template, or no prompt that fits; ModelError, EngineError.
     """
     _check(config)
     conversations = read_conversations(config.instructions_path)

@@ -1,8 +1,8 @@
 """Have a model grade answers from 1 to 10, turn by turn.
 
 In:  conversations with the answers of a model (`conversations.py`); the folder of the judge's Hugging Face export.
-Out: `judgements.jsonl.zst`, documents: each judgement, whose text is the judge's; `samples.jsonl`, a row for each grade;
-     `scores.csv`; `judgements.html`, to read them.
+Out: `judgements.jsonl.zst`, documents: each judgement, whose text is the judge's; `samples.jsonl`, a row for each
+     grade; `scores.csv`; `judgements.html`, to read them.
 
 The form of MT-bench's single answers (Zheng et al. 2023, arXiv:2306.05685): the judge reads the conversation up to the
 answer, with reference answers if the instruction has some, reasons, and ends with its grade as [[7]] (`verdict.py`). A
@@ -34,8 +34,8 @@ from marin_resources.hardware.resources import Resources
 KINDS = ("jax", "html")
 
 GRADE = "grade"
-BEFORE = """Grade the last answer of the assistant in this conversation. A good answer is correct, helpful, to the point \
-and as detailed as the user needs. Its length alone does not count.
+BEFORE = """Grade the last answer of the assistant in this conversation. A good answer is correct, helpful, to the \
+point and as detailed as the user needs. Its length alone does not count.
 
 ### Conversation
 {conversation}
@@ -46,8 +46,8 @@ REFERENCES = """### Right answers
 
 """
 TASK = """### Task
-Give your reasons in a few sentences, and name what is wrong. Then end with your grade alone on the last line, a number \
-from 1 to 10 in double brackets, such as [[5]]."""
+Give your reasons in a few sentences, and name what is wrong. Then end with your grade alone on the last line, a \
+number from 1 to 10 in double brackets, such as [[5]]."""
 PROMPT, REFERENCE_PROMPT = BEFORE + TASK, BEFORE + REFERENCES + TASK
 
 
@@ -108,8 +108,8 @@ def grade_answers(config: GradeAnswersConfig) -> dict[str, Any]:
     Returns grade, the mean with grade_stderr, of which the turns of an instruction are one group; answers, judgements,
     graded, unreadable, each unreadable_<reason>, unreadable_share; too_long, unanswered (turns without an answer),
     instructions, ungraded_share; scores, by task, turn and category. A number that the judgements do not give is left
-    out. Raises JudgeError for an instruction that occurs twice, no answers, a judge without a chat template; ModelError,
-    EngineError.
+    out. Raises JudgeError for an instruction that occurs twice, no answers, a judge without a chat template;
+    ModelError, EngineError.
     """
     plain, with_reference = _checked(config)
     conversations = read_conversations(config.answers_path).values()
@@ -210,8 +210,8 @@ def _samples(task: str, graded: Iterable[_Answer], grades: Mapping[str, float]) 
     """A row for each grade. The turns of an instruction are a passage: their grades are alike."""
     rows = [
         {
-            "task": task_of(task, answer.conversation.category), "doc_id": answer.key, "passage": answer.conversation.id,
-            "context": "\n\n".join(answer.conversation.turns[: answer.turn + 1]), "target": answer.references,
+            "task": task_of(task, answer.conversation.category), "doc_id": answer.key,
+            "passage": answer.conversation.id, "context": "\n\n".join(answer.conversation.turns[: answer.turn + 1]), "target": answer.references,
             "generated": answer.conversation.answers[answer.turn], GRADE: grades[answer.key],
         }
         for answer in graded

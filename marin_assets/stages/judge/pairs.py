@@ -58,8 +58,8 @@ def _require_comparable(mine: Conversation, theirs: Conversation, sides: Mapping
     for side in (mine, theirs):
         if len(side.turns) > 1:
             raise JudgeError(
-                f"The instruction {side.id!r} has {len(side.turns)} turns, expected one. Grade conversations of several "
-                "turns (grade_answers), or leave it out."
+                f"The instruction {side.id!r} has {len(side.turns)} turns, expected one. Grade conversations of "
+                "several turns (grade_answers), or leave it out."
             )
     if (mine.system, mine.turns) != (theirs.system, theirs.turns):
         texts = " and ".join(
