@@ -12,7 +12,10 @@ from pathlib import Path
 from random_llama import write_tokenizer
 
 WINDOW = 4096
-TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+TEMPLATE = (
+    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}"
+)
 
 SERVER = '''#!{python}
 import json, re, sys
@@ -28,8 +31,8 @@ name, requests, rule = options["--served-model-name"], {requests!r}, {rule!r}
 
 def share(text):
     """How much the first answer is preferred."""
-    of = re.search(r"### Instruction\\n(.*?)\\n\\n### Answer A\\n(.*?)\\n\\n### Answer B\\n(.*?)\\n\\n### Task", text, re.S)
-    instruction, first, second = of.groups()
+    parts = r"### Instruction\\n(.*?)\\n\\n### Answer A\\n(.*?)\\n\\n### Answer B\\n(.*?)\\n\\n### Task"
+    instruction, first, second = re.search(parts, text, re.S).groups()
     right = str(sum(map(int, re.findall(r"\\d+", instruction))))
     if rule == "length":
         return 0.99 if len(first) > len(second) else 0.01 if len(first) < len(second) else 0.5

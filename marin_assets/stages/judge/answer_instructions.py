@@ -119,7 +119,7 @@ def _answer(config: AnswerInstructionsConfig, conversations: Mapping[str, Conver
 
 
 def _made(conversation: Conversation, rows: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The answers that are there."""
+    """The answers that exist, turn by turn."""
     keys = (_key(conversation.id, turn) for turn in range(len(conversation.turns)))
     return [rows[key] for key in keys if key in rows]
 

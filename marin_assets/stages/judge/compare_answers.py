@@ -79,7 +79,7 @@ class CompareAnswersConfig:
     """Folder of a Hugging Face export, with a chat template."""
     output_path: str = THIS_OUTPUT_PATH
     verdict: str = versioned(LOGPROBS)
-    """How the judge's verdict is read: "logprobs" or "text"."""
+    """The way in which the verdict is read: "logprobs" or "text"."""
     prompt: str | None = versioned(None)
     """The judge's prompt, with {instruction}, {answer_a} and {answer_b}; None: LETTER_PROMPT or TEXT_PROMPT."""
     system_prompt: str | None = versioned(None)

@@ -40,7 +40,7 @@ class Conversation:
     references: tuple[str, ...] = ()
     """Right answers to the first turns."""
     difficulty: float | None = None
-    """How hard the instruction is for models, in log-odds, as AlpacaEval publishes it for its own."""
+    """Difficulty of the instruction for models, in log-odds, as AlpacaEval publishes it for its own."""
 
     def messages_to(self, turn: int, answers: Sequence[str]) -> list[Message]:
         """The messages up to the text of the user in `turn`, counted from 0, with these answers to the earlier ones."""

@@ -157,7 +157,7 @@ def _checked(config: GradeAnswersConfig) -> tuple[JudgePrompt, JudgePrompt]:
 
 
 def _scores(task: str, graded: Sequence[_Answer], grades: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Of all answers, and by turn and category."""
+    """Scores of all answers, and by turn and category."""
     groups: dict[str, list[_Answer]] = {task: list(graded)}
     for answer in graded:
         groups.setdefault(f"{task}/turn {answer.turn + 1}", []).append(answer)
@@ -211,7 +211,8 @@ def _samples(task: str, graded: Iterable[_Answer], grades: Mapping[str, float]) 
     rows = [
         {
             "task": task_of(task, answer.conversation.category), "doc_id": answer.key,
-            "passage": answer.conversation.id, "context": "\n\n".join(answer.conversation.turns[: answer.turn + 1]), "target": answer.references,
+            "passage": answer.conversation.id, "target": answer.references,
+            "context": "\n\n".join(answer.conversation.turns[: answer.turn + 1]),
             "generated": answer.conversation.answers[answer.turn], GRADE: grades[answer.key],
         }
         for answer in graded

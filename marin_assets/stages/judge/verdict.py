@@ -21,7 +21,7 @@ UNREADABLE: tuple[Unreadable, ...] = ("no_verdict", "several_verdicts", "unknown
 
 
 def preference_of(answer: str) -> float | Unreadable:
-    """How much the first answer is preferred: 1, 0, or 0.5 for a tie; or why the judge's text has none."""
+    """Preference for the first answer: 1, 0, or 0.5 for a tie; or why the judge's text has none."""
     alone = CHOICE_ALONE.fullmatch(answer)
     choices = {alone[1]} if alone else set(MARKED_CHOICE.findall(answer))
     if not choices:

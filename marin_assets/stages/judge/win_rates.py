@@ -83,7 +83,7 @@ def biases(preferences: Sequence[Preference]) -> dict[str, float]:
     numbers = mean_scores("first_preferred", [value for value, _ in firsts], [group for _, group in firsts])
     twice = [p.first_preferred for p in judged if len(p.first_preferred) == 2]
     if twice:
-        agreed = [(one - 0.5) * (0.5 - other) > 0 or one == other == 0.5 for one, other in twice]
+        agreed = [(first - 0.5) * (0.5 - second) > 0 or first == second == 0.5 for first, second in twice]
         numbers["order_agreement"] = sum(agreed) / len(agreed)
     correlation = _correlation([(p.value, float(p.longer)) for p in preferences])
     return {**numbers, **({} if correlation is None else {"length_correlation": correlation})}
