@@ -45,6 +45,8 @@ def share(text):
 
 def words(text):
     """The judge's text."""
+    if rule == "count":
+        return "answer %d" % text.count("user: ")
     if "### Conversation" not in text:
         first = share(text)
         return "I cannot decide." if first is None else "[[C]]" if first == 0.5 else "[[A]]" if first > 0.5 else "[[B]]"
@@ -110,7 +112,7 @@ def write_judge_folder(folder: Path, *, chat_template: str | None = TEMPLATE, wi
 
 
 def write_rule_python(folder: Path, rule: str) -> tuple[Path, Path]:
-    """Write a Python that serves the rule: "length", "first", "correct" or "silent". Returns it, and the file to which
+    """Write a Python that serves the rule: "length", "first", "correct", "silent", "grade" or "count", the number of turns. Returns it, and the file to which
     each request adds a line."""
     folder.mkdir(parents=True, exist_ok=True)
     python, requests = folder / f"python-{rule}", folder / f"requests-{rule}"

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-PRIOR_DEVIATION = 3.0
+PRIOR_DEVIATION = 5.0
 """Standard deviation of the normal prior of each coefficient, in log-odds: it keeps them finite where a judge always
-prefers one side, and moves the rate of 100 judgements by less than a tenth of its error."""
+prefers one side. In simulations it brings a judge of length alone to 0.52 (with 2 in its place to 0.54), and moves the
+rate of 100 other judgements by less than a tenth of its error."""
 
 
 def length_controlled(
