@@ -112,8 +112,8 @@ def write_judge_folder(folder: Path, *, chat_template: str | None = TEMPLATE, wi
 
 
 def write_rule_python(folder: Path, rule: str) -> tuple[Path, Path]:
-    """Write a Python that serves the rule: "length", "first", "correct", "silent", "grade" or "count", the number of turns. Returns it, and the file to which
-    each request adds a line."""
+    """Write a Python that serves the rule: "length", "first", "correct", "silent", "grade", or "count", which answers
+    with the number of turns. Returns it, and the file to which each request adds a line."""
     folder.mkdir(parents=True, exist_ok=True)
     python, requests = folder / f"python-{rule}", folder / f"requests-{rule}"
     requests.touch()

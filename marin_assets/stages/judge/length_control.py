@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-PRIOR_DEVIATION = 5.0
+PRIOR_DEVIATION = 3.0
 """Standard deviation of the normal prior of each coefficient, in log-odds: it keeps them finite where a judge always
-prefers one side. In simulations it brings a judge of length alone to 0.52 (with 2 in its place to 0.54), and moves the
-rate of 100 other judgements by less than a tenth of its error."""
+prefers one side. Of 2, 3, 5 and 10, a greater one leaves less of a raw rate of 0.69 of a judge of length alone (of 50
+judgements 0.547, 0.536, 0.525, 0.516; of 800 0.518 to 0.507) and scatters more (of 50: 0.07, 0.09, 0.11, 0.14). Rates
+of other judges differ by less than a tenth of their error. Means of 1,000 draws."""
 
 
 def length_controlled(

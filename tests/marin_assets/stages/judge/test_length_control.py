@@ -48,16 +48,19 @@ def test_turns_of_one_question_are_one_group() -> None:
     assert np.mean(covered) == pytest.approx(0.95, abs=0.025)
 
 
-@pytest.mark.parametrize("count", [50, 400])
-def test_a_judge_of_length_alone_is_brought_to_a_half(count: int) -> None:
-    drawn = np.random.default_rng(count)
-    rates = []
-    for _ in range(50):
+@pytest.mark.parametrize(("count", "off"), [(50, 0.06), (400, 0.035)])
+def test_a_judge_of_length_alone_is_brought_to_about_a_half(count: int, off: float) -> None:
+    """The prior leaves a part: the mean of many draws is 0.536 of 50 judgements, and 0.521 of 200."""
+    drawn, rates, raw = np.random.default_rng(count), [], []
+    for _ in range(200):
         longer = drawn.normal(100, 200, count).round()
-        estimate = length_controlled(((longer > 0) + 0.5 * (longer == 0)).tolist(), longer.tolist())
+        wins = ((longer > 0) + 0.5 * (longer == 0)).tolist()
+        estimate = length_controlled(wins, longer.tolist())
         assert estimate is not None
         rates.append(estimate[0])
-    assert np.mean(rates) == pytest.approx(0.5, abs=0.04)
+        raw.append(np.mean(wins))
+    assert np.mean(raw) > 0.68
+    assert 0.49 < np.mean(rates) < 0.5 + off
 
 
 def test_difficulties_take_part() -> None:
