@@ -23,6 +23,7 @@ from marin_assets.defaults.data import (
 from marin_assets.defaults.datashop import Datashop, default_datashop
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
+    default_endpoint_eval,
     default_eval,
     default_model_comparison,
     default_perplexity,
@@ -113,6 +114,7 @@ __all__ = [
     "default_download_hf",
     "default_download_listed",
     "default_dpo",
+    "default_endpoint_eval",
     "default_eval",
     "default_filters",
     "default_generation",

@@ -7,7 +7,7 @@ from typing import Any
 
 from marin_assets.defaults.environment import curated, extras_on
 from marin_assets.defaults.generation import default_generation
-from marin_assets.inference.engine import Engine
+from marin_assets.inference.engine import Endpoint, Engine
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.generate.label_by_answers import NEGATIVE, POSITIVE, LabelByAnswersConfig, label_by_answers
 from marin_assets.stages.quality.score_quality import ScoreQualityConfig, score_quality
@@ -45,7 +45,7 @@ class Datashop:
 def default_datashop(
     name: str,
     corpus: Step | InputName,
-    model: Step | InputName,
+    model: Step | InputName | None,
     prompt: str,
     *,
     sample: int,
@@ -62,7 +62,7 @@ def default_datashop(
     learning_rate: float = 0.1,
     encoder: Step | InputName | None = None,
     chat: bool = False,
-    engine: Engine | None = None,
+    engine: Engine | Endpoint | None = None,
     resources: Resources | None = None,
 ) -> Datashop:
     """Return the steps that filter a corpus by a rubric: a model scores a sample of it, a classifier learns from that,

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from marin_assets.defaults.environment import extras_on
-from marin_assets.inference.engine import Engine, require_engine
+from marin_assets.inference.engine import Endpoint, Engine, EngineError, in_version, key_variables, require_engine
 from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
@@ -42,7 +42,7 @@ def default_eval(
     num_fewshot: int | None = None,
     resources: Resources | None = None,
     max_eval_instances: int | None = None,
-    engine: Engine | None = None,
+    engine: Engine | Endpoint | None = None,
     options: HarnessOptions | None = None,
     expectations: Sequence[Expectation] = (),
 ) -> Step:
@@ -50,7 +50,8 @@ def default_eval(
 
     `evals` are tasks of lm-eval, whose data are in the folder `mirror`, or in the YAML files below `include_path`; the
     held-out tasks if None. `CORE_TASKS` and others are suites of them. `num_fewshot` is that of tasks without a number
-    of their own. `engine` computes: our JAX model if None, TORCH or VLLM, whose name is then in that of the step.
+    of their own. `engine` computes: our JAX model if None, TORCH or VLLM, or the Endpoint of a server that has this
+    very model; its kind is then in the name of the step.
     Raises ValueError for a hardcoded path.
     """
     of = step.step if isinstance(step, InputName) else step
@@ -64,6 +65,7 @@ def default_eval(
         config=config,
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
+        env=key_variables(engine),
         resumable=True,
         expectations=expectations,
     )
@@ -81,7 +83,7 @@ def default_checkpoint_evals(
     num_fewshot: int | None = None,
     resources: Resources | None = None,
     max_eval_instances: int | None = None,
-    engine: Engine | None = None,
+    engine: Engine | Endpoint | None = None,
     options: HarnessOptions | None = None,
 ) -> Step:
     """Return the step "checkpoint_evaluation/<its name>": lm-eval results of each model that `step` exports while it
@@ -98,8 +100,49 @@ def default_checkpoint_evals(
         config=_lm_eval(model, evals, held_out, include_path, mirror, num_fewshot, max_eval_instances, engine, options),
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
+        env=key_variables(engine),
         resumable=True,
         partitions=partitions,
+    )
+
+
+@checks_arguments("endpoint")
+def default_endpoint_eval(
+    name: str,
+    endpoint: Endpoint,
+    evals: Sequence[str | EvalTask] | None = None,
+    *,
+    tokenizer: Step | InputName | None = None,
+    held_out: Step | InputName | None = None,
+    include_path: str | None = None,
+    mirror: Step | InputName | str | None = None,
+    num_fewshot: int | None = None,
+    resources: Resources | None = None,
+    max_eval_instances: int | None = None,
+    options: HarnessOptions | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "evaluation/<name>": lm-eval results of a model that no step here has made, behind an endpoint.
+
+    The version has the name of the model, and not the address. Without `tokenizer`, the tasks generate text; with it,
+    the folder of an export of that very model, whose weights are not read, tasks of all kinds run if the server scores
+    given tokens. Other arguments are those of `default_eval`. Raises EngineError for what is no Endpoint.
+    """
+    if not isinstance(endpoint, Endpoint):
+        raise EngineError(f"The endpoint is {endpoint!r}, expected an Endpoint. Pass Endpoint(url=…, model=…).")
+    require_engine(endpoint)
+    model = None if tokenizer is None else output_path_of(tokenizer)
+    return Step(
+        name=f"evaluation/{name}",
+        fn=evaluate_with_lm_eval,
+        config=_lm_eval(
+            model, evals, held_out, include_path, mirror, num_fewshot, max_eval_instances, endpoint, options
+        ),
+        resources=resources or cpu(),
+        extras=extras_on(resources, "train", "evaluate"),
+        env=key_variables(endpoint),
+        resumable=True,
+        expectations=expectations,
     )
 
 
@@ -188,7 +231,7 @@ def default_report(name: str, steps: Mapping[str, Step], *, title: str) -> Step:
     )
 
 
-def _on(engine: Engine | None) -> str:
+def _on(engine: Engine | Endpoint | None) -> str:
     """The end of the name of a step that an engine computes. Raises EngineError for what is no engine."""
     if engine is None:
         return ""
@@ -197,14 +240,14 @@ def _on(engine: Engine | None) -> str:
 
 
 def _lm_eval(
-    model: InputName,
+    model: InputName | None,
     evals: Sequence[str | EvalTask] | None,
     held_out: Step | InputName | None,
     include_path: str | None,
     mirror: Step | InputName | str | None,
     num_fewshot: int | None,
     max_eval_instances: int | None,
-    engine: Engine | None,
+    engine: Engine | Endpoint | None,
     options: HarnessOptions | None,
 ) -> LmEvalConfig:
     config = LmEvalConfig(
@@ -214,7 +257,7 @@ def _lm_eval(
         mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
         num_fewshot=versioned(num_fewshot),
         max_eval_instances=versioned(max_eval_instances),
-        engine=engine,
+        engine=in_version(engine),
         options=options,
     )
     return config if evals is None else dataclasses.replace(config, tasks=versioned(tuple(evals)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marin_assets.defaults.environment import extras_on
-from marin_assets.inference.engine import Engine, require_engine
+from marin_assets.inference.engine import Endpoint, Engine, in_version, key_variables, require_engine
 from marin_assets.stages.generate.generate_from_documents import GenerateConfig, generate_from_documents
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.step import Step
@@ -15,7 +15,7 @@ from marin_resources.hardware.resources import Resources, cpu
 def default_generation(
     name: str,
     documents: Step | InputName,
-    model: Step | InputName,
+    model: Step | InputName | None,
     template: str,
     *,
     max_tokens: int = 256,
@@ -23,13 +23,14 @@ def default_generation(
     stop: tuple[str, ...] = (),
     chat: bool = False,
     system_prompt: str | None = None,
-    engine: Engine | None = None,
+    engine: Engine | Endpoint | None = None,
     resources: Resources | None = None,
 ) -> Step:
     """Return the step "generated/<name>": for each document the answer of the model that `model` exports.
 
     `template` has the document's {text} in it, and may have {id}, {source} and {metadata.<key>}. `engine` is our JAX
-    model in the step's process if None; VLLM for a large model.
+    model in the step's process if None; VLLM for a large model; an Endpoint for one that a server has already, with
+    `model` None if no step here has its tokenizer.
     """
     if engine is not None:
         require_engine(engine)
@@ -37,7 +38,7 @@ def default_generation(
         name=f"generated/{name}",
         fn=generate_from_documents,
         config=GenerateConfig(
-            model_path=output_path_of(model) if isinstance(model, InputName) else output_path_of(model, "hf"),
+            model_path=_folder_of(model),
             documents_path=output_path_of(documents),
             template=versioned(template),
             max_tokens=versioned(max_tokens),
@@ -45,9 +46,16 @@ def default_generation(
             stop=versioned(tuple(stop)),
             chat=versioned(chat),
             system_prompt=versioned(system_prompt),
-            engine=engine,
+            engine=in_version(engine),
         ),
         resources=resources or cpu(),
         extras=extras_on(resources, "train"),
+        env=key_variables(engine),
         resumable=True,
     )
+
+
+def _folder_of(model: Step | InputName | None) -> InputName | None:
+    if model is None or isinstance(model, InputName):
+        return model
+    return output_path_of(model, "hf")

@@ -55,6 +55,8 @@ class Completion:
     finish: Literal["stop", "length"]
     tokens: int
     """Number of generated tokens; a server may report nothing else about them."""
+    prompt_tokens: int = 0
+    """Number of the prompt's tokens as a server counts them, of a prompt that was sent as text."""
 
 
 @dataclass

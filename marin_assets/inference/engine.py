@@ -1,4 +1,5 @@
-"""Engines, which compute a model's logits and text: our JAX model, Hugging Face's on torch, or vLLM.
+"""Engines, which compute a model's logits and text: our JAX model, Hugging Face's on torch, or vLLM; or a server that
+runs already, which has OpenAI's API.
 
 torch and vLLM have environments of their own, since they want another transformers than Levanter. A step finds their
 Python by a variable, else in a folder of the checkout:
@@ -9,29 +10,39 @@ Python by a variable, else in a folder of the checkout:
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
+from urllib.parse import urlsplit
 
-from marin_assets.step.values import unwrap_versioned_value, versioned
+from marin_assets.step.values import ensure_versioned, unwrap_versioned_value, versioned
 from marin_resources.configuration.command import make_or
 from marin_resources.configuration.settings import checkout
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 
+E = TypeVar("E")
 Kind = Literal["jax", "torch", "vllm"]
 MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}
 """Packages that the environment of an engine must have."""
 IMPORT_TIMEOUT_S = 60.0
+NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""The form of the name of an environment variable; a key has other letters."""
 
 
 class EngineError(MarinError):
     """An engine is not available here, or has failed. The message names the remedy."""
+
+
+class RequestError(MarinError, ValueError):
+    """A server refused a request: the model has no such window, or the request is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,25 +62,103 @@ class Engine:
     """Requests that are sent to it at once."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A model behind the address of a running server with OpenAI's API: vLLM elsewhere, a gateway, a provider.
+
+    What its server does is outside of the version: another quantization, a newer model of the same name.
+    """
+
+    url: str
+    """The address of the API, such as "https://models.example/v1"."""
+    model: str
+    """As the server calls it; versioned(), which the default_* functions see to."""
+    max_length: int | None = versioned(None)
+    """Tokens of context and answer together; the window of the export if None. It is for tokens, not for texts."""
+    key_variable: str | None = None
+    """Name of the environment variable that has the key, where the server wants one."""
+    concurrency: int = 16
+    """Requests under way at once."""
+    requests_per_minute: int | None = None
+    """Most requests that are sent in a minute."""
+    give_up_s: float = 1800.0
+    """Time limit for the answer to a request, with all its tries."""
+
+    kind: ClassVar[str] = "endpoint"
+
+
 JAX, TORCH, VLLM = (Engine(kind=versioned(kind)) for kind in ("jax", "torch", "vllm"))
 
 
-def check_engine(engine: Engine) -> None:
-    """Raise EngineError if the engine is not available here: its Python does not exist, or lacks its packages."""
-    python_of(engine)
+def check_engine(engine: Engine | Endpoint) -> None:
+    """Raise EngineError if the engine is not available here: its Python does not exist, or lacks its packages. An
+    endpoint gets no request."""
+    if isinstance(engine, Endpoint):
+        require_engine(engine)
+    else:
+        python_of(engine)
 
 
 def require_engine(engine: Any) -> None:
-    """Raise EngineError unless `engine` is an Engine of a known kind; its name alone, for example, is not."""
+    """Raise EngineError unless `engine` is an Engine of a known kind, or an Endpoint whose values have a meaning; its
+    name alone, for example, is not."""
     unwrapped = unwrap_versioned_value(engine)
+    if isinstance(unwrapped, Endpoint):
+        _check_endpoint(unwrapped)
+        return
     if not isinstance(unwrapped, Engine):
         raise EngineError(
-            f"The engine is {unwrapped!r}, expected None, TORCH, VLLM or another Engine. Pass one of them."
+            f"The engine is {unwrapped!r}, expected None, TORCH, VLLM, another Engine or an Endpoint. Pass one of them."
         )
     if unwrapped.kind not in get_args(Kind):
         raise EngineError(
             f"The engine is of the kind {unwrapped.kind!r}, {expected_one_of(unwrapped.kind, get_args(Kind))}"
         )
+
+
+def _check_endpoint(endpoint: Endpoint) -> None:
+    try:
+        address = urlsplit(endpoint.url)
+        _ = address.port
+    except (ValueError, AttributeError, TypeError):  # AttributeError: of a number
+        address = urlsplit("")
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise EngineError(
+            f"Endpoint has url={endpoint.url!r}, expected the address of OpenAI's API, such as "
+            "'https://models.example/v1'."
+        )
+    if address.username or address.password or address.query or address.fragment:
+        raise EngineError(
+            f"Endpoint has a url at {address.hostname!r} with a user, a password, a query or a fragment, expected the "
+            "address alone: it is stored with the step. Pass a key by key_variable=…, the name of an environment "
+            "variable."
+        )
+    if not isinstance(endpoint.model, str) or not endpoint.model.strip():
+        raise EngineError(
+            f"Endpoint has model={endpoint.model!r}, expected the name by which the server has the model."
+        )
+    if endpoint.key_variable is not None and not NAME.fullmatch(str(endpoint.key_variable)):
+        raise EngineError(
+            "Endpoint has a key_variable that no environment variable can be called, expected a name such as "
+            "'GATEWAY_API_KEY'. Put the key into that variable, not here."
+        )
+    for name in ("concurrency", "requests_per_minute", "give_up_s", "max_length"):
+        number = getattr(endpoint, name)
+        if number is None and name in ("requests_per_minute", "max_length"):
+            continue
+        if type(number) not in ((int, float) if name == "give_up_s" else (int,)) or not 0 < number < math.inf:
+            raise EngineError(f"Endpoint has {name}={number!r}, expected a number above 0.")
+
+
+def in_version(engine: E) -> E:
+    """The engine as a step has it: the name of an endpoint's model is in the version."""
+    return replace(engine, model=ensure_versioned(engine.model)) if isinstance(engine, Endpoint) else engine
+
+
+def key_variables(engine: Engine | Endpoint | None) -> tuple[str, ...]:
+    """The environment variables that a step needs for the key of its endpoint."""
+    variable = engine.key_variable if isinstance(engine, Endpoint) else None
+    return () if variable is None else (variable,)
 
 
 def python_of(engine: Engine) -> str:

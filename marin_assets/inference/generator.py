@@ -7,12 +7,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.decoder import Completion, Decoder, Prompt
-from marin_assets.inference.engine import Engine, EngineError
+from marin_assets.inference.endpoint.answers import completion_of
+from marin_assets.inference.endpoint.client import EndpointClient
+from marin_assets.inference.engine import Endpoint, Engine, EngineError
 from marin_assets.inference.jax_model import ModelError, load_model, replicate
 from marin_assets.inference.scorer import Scorer
 from marin_assets.inference.server import ModelServer
@@ -50,6 +53,36 @@ class Generator(ABC):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextPrompt:
+    """A prompt for a model whose tokenizer is not here: a text, or the messages of a conversation."""
+
+    text: str | tuple[dict[str, str], ...]
+    max_tokens: int
+    stops: tuple[str, ...] = ()
+    temperature: float = 0.0
+    seed: int = 0
+
+
+class TextGenerator:
+    """A model behind an endpoint, which reads texts and messages."""
+
+    def __init__(self, client: EndpointClient) -> None:
+        self._client = client
+
+    def run(self, prompts: Iterable[TextPrompt], on_completion: Callable[[int, Completion], None]) -> None:
+        """As Generator.run; the prompts are all texts, or all messages."""
+        iterator = iter(prompts)
+        if (first := next(iterator, None)) is None:
+            return
+        path = "/v1/completions" if isinstance(first.text, str) else "/v1/chat/completions"
+
+        def take(number: int, answer: Mapping[str, Any]) -> None:
+            on_completion(number, completion_of(answer))
+
+        self._client.map(path, map(text_body_of, chain([first], iterator)), take)
+
+
 class JaxGenerator(Generator):
     """A Levanter model in this process."""
 
@@ -74,21 +107,13 @@ class JaxGenerator(Generator):
 class ServedGenerator(Generator):
     """A model behind a server."""
 
-    def __init__(self, server: ModelServer, tokenizer: ModelTokenizer, *, window: int) -> None:
+    def __init__(self, server: ModelServer | EndpointClient, tokenizer: ModelTokenizer, *, window: int) -> None:
         self._server = server
         self.tokenizer, self.max_length = tokenizer, window
 
     def run(self, prompts: Iterable[Prompt], on_completion: Callable[[int, Completion], None]) -> None:
         def take(number: int, answer: Mapping[str, Any]) -> None:
-            choice = answer["choices"][0]
-            completion = Completion(
-                text=choice["text"],
-                ids=(),
-                logprobs=(),
-                finish="stop" if choice["finish_reason"] == "stop" else "length",
-                tokens=answer["usage"]["completion_tokens"],
-            )
-            on_completion(number, completion)
+            on_completion(number, completion_of(answer))
 
         self._server.map("/v1/completions", map(body_of, prompts), take)
 
@@ -107,15 +132,16 @@ class ServedGenerator(Generator):
 
 
 @contextmanager
-def open_generator(engine: Engine | None, folder: str) -> Iterator[Generator]:
-    """A generator of the model in a local folder, for the block; our JAX model in this process if `engine` is None.
+def open_generator(engine: Engine | Endpoint | None, folder: str) -> Iterator[Generator]:
+    """A generator of the model in a local folder, for the block; our JAX model in this process if `engine` is None. Of
+    an endpoint's model the folder has the tokenizer.
 
     Raises ModelError, EngineError.
     """
     if engine is None:
         yield JaxGenerator(*load_model(folder))
         return
-    with ModelServer(engine, folder) as server:
+    with EndpointClient(engine) if isinstance(engine, Endpoint) else ModelServer(engine, folder) as server:
         yield ServedGenerator(server, ModelTokenizer(folder), window=engine.max_length or window_of(folder))
 
 
@@ -131,10 +157,18 @@ def body_of(prompt: Prompt) -> dict[str, Any]:
     }
 
 
+def text_body_of(prompt: TextPrompt) -> dict[str, Any]:
+    """The request of OpenAI's completions for a text, or of its chat completions for messages."""
+    field = {"prompt": prompt.text} if isinstance(prompt.text, str) else {"messages": list(prompt.text)}
+    seed = {"seed": prompt.seed} if prompt.temperature else {}
+    settings = {"max_tokens": prompt.max_tokens, "temperature": prompt.temperature, "stop": list(prompt.stops)}
+    return {**field, **settings, **seed}
+
+
 def window_of(folder: str) -> int:
     """The window of an exported model, in tokens. Raises ModelError for a config without it."""
     config = os.path.join(folder, "config.json")
     window = json.loads(Path(config).read_text()).get("max_position_embeddings")
     if not isinstance(window, int):
-        raise ModelError(f"{config!r} has no 'max_position_embeddings'. Pass Engine(max_length=…).")
+        raise ModelError(f"{config!r} has no 'max_position_embeddings'. Pass max_length=… to the Engine or Endpoint.")
     return window

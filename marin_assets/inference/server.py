@@ -16,16 +16,16 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from marin_assets.inference.endpoint.requests_at_once import message_of, send_all
 from marin_assets.inference.engine import Engine, EngineError, executable, python_of
+from marin_assets.inference.engine import RequestError as RequestError
 from marin_resources.ray_tpu.sidecar import ROOT
 from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
-from marin_resources.types.errors import MarinError
 
 POLL_S = 0.1
 TRIES = 3
@@ -49,10 +49,6 @@ TORCH_SERVER = Path(__file__).parent / "torch_server.py"
 """A script: the Python of that engine lacks this project."""
 
 log = logging.getLogger(__name__)
-
-
-class RequestError(MarinError, ValueError):
-    """The server refused a request: the model has no such window, or the request is wrong."""
 
 
 class ModelServer:
@@ -109,7 +105,7 @@ class ModelServer:
                 content: dict[str, Any] = answer.json()
                 return content
             if answer is not None and answer.status_code < 500:
-                raise RequestError(f"The {self.engine.kind} server refused a request: {_message(answer)}")
+                raise RequestError(f"The {self.engine.kind} server refused a request: {message_of(answer)}")
             if self._closed:
                 raise EngineError(f"The {self.engine.kind} server was stopped with the step.")
             if not process.ended.wait(DEATH_S):
@@ -130,7 +126,7 @@ class ModelServer:
             except requests.RequestException as error:
                 broken = f"{type(error).__name__}: {error}"
             else:
-                return answer, f"status {answer.status_code}: {_message(answer)}" if not answer.ok else ""
+                return answer, f"status {answer.status_code}: {message_of(answer)}" if not answer.ok else ""
             if wait_s is None or self._closed or process.ended.wait(wait_s):
                 break
         return None, broken
@@ -143,20 +139,7 @@ class ModelServer:
         Answers come as they are ready. `bodies` is read as far as they are sent. Raises as `post`; then nothing more
         is sent.
         """
-        numbered = enumerate(bodies)
-        pending: dict[Future[dict[str, Any]], int] = {}
-        pool = ThreadPoolExecutor(self.engine.concurrency, thread_name_prefix="requests")
-        try:
-            while True:
-                while len(pending) < 2 * self.engine.concurrency and (following := next(numbered, None)):
-                    pending[pool.submit(self.post, path, following[1])] = following[0]
-                if not pending:
-                    return
-                done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    on_answer(pending.pop(future), future.result())
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # a step that is stopped does not wait for its answers
+        send_all(lambda body: self.post(path, body), bodies, on_answer, concurrency=self.engine.concurrency)
 
     def _start(self) -> None:
         for number in range(TRIES):
@@ -260,14 +243,6 @@ def why_ended(process: ManagedProcess) -> str:
 def _last(process: ManagedProcess) -> str:
     lines = list(process.last_lines)[-SHOWN_LINES:]
     return "Its last lines:\n" + "\n".join(lines) if lines else "It wrote nothing."
-
-
-def _message(answer: Any) -> str:
-    try:
-        content = answer.json()
-        return str(content.get("error", {}).get("message") or content.get("message") or content)
-    except (ValueError, AttributeError):
-        return str(answer.text[:500])
 
 
 def _free_port() -> int:

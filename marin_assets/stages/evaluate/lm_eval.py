@@ -1,7 +1,7 @@
 """Evaluate an exported model with lm-eval (EleutherAI's harness): on JAX and without torch, or on another engine.
 
-In:  the folder of a Hugging Face export (config.json, model.safetensors, tokenizer.json, tokenizer_config.json); the
-     held-out questions and texts, or any folder of lm-eval task YAMLs.
+In:  the folder of a Hugging Face export (config.json, model.safetensors, tokenizer.json, tokenizer_config.json), or an
+     endpoint; the held-out questions and texts, or any folder of lm-eval task YAMLs.
 Out: `results.json`, as lm-eval's own command writes it, but for OF_THE_MACHINE; `scores.csv`, a row for each metric of
      each task;
      `samples.jsonl`, the model's answer to each question; `samples.html`, to read them; `plots/scores.png`.
@@ -19,9 +19,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from marin_assets.documents.scores import as_csv
-from marin_assets.inference.engine import Engine, check_engine
+from marin_assets.inference.endpoint.client import EndpointClient
+from marin_assets.inference.engine import Endpoint, Engine, check_engine
 from marin_assets.inference.journal import FOLDER as UNFINISHED
-from marin_assets.inference.local_copy import copy_to_local
+from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
 from marin_assets.inference.server import ModelServer
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
@@ -38,7 +39,6 @@ from marin_resources.storage.paths import join
 KINDS = ("lm-eval", "jax")
 OF_THE_MACHINE = ("date", "git_hash", "upper_git_hash", "pretty_env_info")
 """Keys of lm-eval's results that differ between two evaluations of one model: the output's record has its own."""
-
 __all__ = ["EvaluationError", "HarnessOptions", "LmEvalConfig", "evaluate_with_lm_eval"]
 
 
@@ -61,12 +61,12 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
         data_of_tasks(config, f"{folder}/mirror"),
     ):
         manager = load_tasks(config, folder)
-        if not exists(join(config.model_path, "config.json")):
+        if config.model_path is not None and not exists(join(config.model_path, "config.json")):
             raise EvaluationError(
                 f"{config.model_path!r} has no 'config.json', expected the folder of a Hugging Face export. Pass for "
                 "example 'hf' below a training step's output."
             )
-        with model_of(config, copy_to_local(config.model_path, f"{folder}/model")) as lm:
+        with model_of(config, f"{folder}/model") as lm:
             lm.kept_answers = kept_answers(config)
             results = run_tasks(config, manager, lm)
     samples = results.pop("samples")
@@ -121,16 +121,25 @@ def kept_answers(config: LmEvalConfig) -> Any:
     """The store of the answers of this model on this engine until the evaluation ends."""
     from marin_assets.stages.evaluate.models.kept_answers import KeptAnswers
 
+    engine = config.engine
+    by = (engine.kind, engine.model, engine.max_length) if isinstance(engine, Endpoint) else engine  # at any address
     return KeptAnswers(
         config.output_path,
-        made_by=f"{folder_state(config.model_path).stamp} {config.engine!r}",
+        made_by=f"{folder_state(config.model_path).stamp if config.model_path else ''} {by!r}",
         save_every_s=config.save_every_s,
     )
 
 
 @contextmanager
 def model_of(config: LmEvalConfig, folder: str) -> Iterator[Any]:
-    """The model in a local folder with lm-eval's interface, on the requested engine."""
+    """The model with lm-eval's interface, on the requested engine. What it needs here is copied to `folder`."""
+    if config.model_path is not None:
+        but = WEIGHTS if isinstance(config.engine, Endpoint) else ()
+        copy_to_local(config.model_path, folder, but=but)
+    if isinstance(config.engine, Endpoint):
+        with behind(config.engine, folder if config.model_path else None, config.max_length) as lm:
+            yield lm
+        return
     if config.engine is None:
         from marin_assets.inference.jax_model import load_model
         from marin_assets.stages.evaluate.models.jax_lm import JaxLM  # imports lm-eval at its top
@@ -150,3 +159,18 @@ def served(engine: Engine, folder: str, max_length: int | None) -> Iterator[Any]
     with ModelServer(engine, folder) as server:
         window = engine.max_length or window_of(folder)
         yield ServerLM(server, ModelTokenizer(folder), window=window, max_length=max_length)
+
+
+@contextmanager
+def behind(endpoint: Endpoint, folder: str | None, max_length: int | None) -> Iterator[Any]:
+    """The model behind an endpoint: by tokens if a local folder has its tokenizer, else by texts."""
+    from marin_assets.inference.generator import window_of
+    from marin_assets.stages.evaluate.models.server_lm import EndpointLM
+    from marin_assets.stages.evaluate.models.text_lm import TextLM
+
+    with EndpointClient(endpoint) as client:
+        if folder is None:
+            yield TextLM(client)
+        else:
+            window = endpoint.max_length or window_of(folder)
+            yield EndpointLM(client, ModelTokenizer(folder), window=window, max_length=max_length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from marin_assets.inference.engine import Engine
+from marin_assets.inference.engine import Endpoint, Engine
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.config_check import check_config
@@ -36,8 +36,8 @@ class HarnessOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LmEvalConfig:
-    model_path: str
-    """Folder of a Hugging Face export."""
+    model_path: str | None = None
+    """Folder of a Hugging Face export; of an endpoint's model, one with its tokenizer, or None."""
     held_out_path: str | None = None
     """Output of make_held_out_set, which the tasks "held_out_questions" and "held_out_texts" read."""
     output_path: str = THIS_OUTPUT_PATH
@@ -57,8 +57,9 @@ class LmEvalConfig:
     """Include lm-eval's own tasks (5 s to index), and let tasks load their data from the Hugging Face hub."""
     mirror_path: str | None = None
     """A folder with the data of lm-eval's own tasks (`hub_mirror.py`), in place of the hub."""
-    engine: Engine | None = None
-    """Engine that computes: our JAX model in this process if None; `inference/engine.py` has torch and vLLM."""
+    engine: Engine | Endpoint | None = None
+    """Engine that computes: our JAX model in this process if None; `inference/engine.py` has torch and vLLM, and the
+    Endpoint of a server that runs already."""
     options: HarnessOptions | None = None
     """Options of lm-eval; its defaults if None."""
     save_every_s: float | None = None
@@ -79,7 +80,7 @@ def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
 
 
 def check_tasks(config: LmEvalConfig) -> None:
-    """Raise EvaluationError for no tasks, a task twice, an alias of two tasks, or a hub and a mirror of it."""
+    """Raise EvaluationError for no tasks, a task twice, an alias of two tasks, a hub and a mirror of it, no model."""
     tasks = eval_tasks(config)
     if not tasks:
         raise EvaluationError("LmEvalConfig has no tasks, expected one at least, such as 'held_out_questions'.")
@@ -95,6 +96,11 @@ def check_tasks(config: LmEvalConfig) -> None:
         owners[task.label, task.num_fewshot] = task
     if config.use_hub and config.mirror_path is not None:
         raise EvaluationError("LmEvalConfig has use_hub and mirror_path, expected one of them. Leave one out.")
+    if config.model_path is None and (config.max_length is not None or not isinstance(config.engine, Endpoint)):
+        raise EvaluationError(
+            "LmEvalConfig has no model_path, and max_length or an engine that is no Endpoint, expected the folder of "
+            "an export: without one an endpoint's model is evaluated by texts. Set model_path."
+        )
     options = config.options
     if options and (options.fewshot_as_multiturn or options.system_instruction) and not options.apply_chat_template:
         raise EvaluationError(

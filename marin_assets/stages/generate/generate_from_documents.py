@@ -1,6 +1,6 @@
 """Generate a text from each document with a model: summaries, questions, labels, translations.
 
-In:  documents; the folder of a Hugging Face export.
+In:  documents; the folder of a Hugging Face export, or an endpoint.
 Out: documents, shard for shard under the same names: one for each document, in their order, with its id and source. The
      text is the model's answer, the metadata that of the document with `generated`: the numbers of tokens of prompt and
      answer, whether the answer ended by itself ("stop") or at its limit ("length"), and whether the document was cut.
@@ -19,14 +19,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marin_assets.documents import Document, DocumentFiles, document_files, output_name, read_documents, write_documents
 from marin_assets.documents.shards import SUFFIX
 from marin_assets.inference.decoder import Completion, Prompt
-from marin_assets.inference.engine import Engine, check_engine
+from marin_assets.inference.engine import Endpoint, Engine, check_engine
 from marin_assets.inference.journal import FOLDER as JOURNALS
 from marin_assets.inference.journal import Journal
 from marin_assets.stages.generate.template import Template, TemplateError
@@ -41,14 +41,17 @@ KINDS = ("jax",)
 GENERATED = "generated"
 """The key in a document's metadata."""
 LOG_EVERY_S = 5.0
+STOPS = 4
+"""Stop texts that an endpoint takes."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateConfig:
-    model_path: str
-    """Folder of a Hugging Face export."""
+    model_path: str | None
+    """Folder of a Hugging Face export; of an endpoint's model, one with its tokenizer, or None: then the prompts are
+    sent as texts or messages, and none is cut."""
     documents_path: str
     template: str
     """The prompt for a document (`template.py`); versioned()."""
@@ -65,7 +68,7 @@ class GenerateConfig:
     """Put the prompt into a conversation, by the tokenizer's chat template."""
     system_prompt: str | None = versioned(None)
     """The system's turn before it."""
-    engine: Engine | None = None
+    engine: Engine | Endpoint | None = None
     """Engine that computes the answers: our JAX model in this process if None."""
     save_every_s: float = 60.0
     """Interval between two saves of the answers of unfinished shards."""
@@ -81,9 +84,6 @@ def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
     tokens_per_second (of this attempt). Raises TemplateError for a template without a meaning or a document that lacks
     a field of it, FileNotFoundError without documents, ModelError, EngineError.
     """
-    from marin_assets.inference.generator import open_generator
-    from marin_assets.inference.local_copy import copy_to_local
-
     template = _checked(config)
     if config.engine is not None:
         check_engine(config.engine)
@@ -92,16 +92,30 @@ def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
     log.info("%d of %d shards to generate", len(remaining), len(documents.shards))
     rate = 0.0
     if remaining:
-        with (
-            tempfile.TemporaryDirectory(prefix="generate-") as folder,
-            open_generator(config.engine, copy_to_local(config.model_path, folder)) as generator,
-        ):
+        with tempfile.TemporaryDirectory(prefix="generate-") as folder, _generator(config, folder) as generator:
             rate = _Run(config, template, generator).generate(
                 {output_name(shard, SUFFIX): shard.path for shard in remaining}
             )
     with suppress(FileNotFoundError):
         remove_folder(join(config.output_path, JOURNALS))  # a kill may have left that of a finished shard
     return {**_counts(config, documents), "tokens_per_second": rate, **documents.counts}
+
+
+@contextmanager
+def _generator(config: GenerateConfig, folder: str) -> Iterator[Any]:
+    """A generator of the model: of tokens if its tokenizer is here, else of texts."""
+    from marin_assets.inference.endpoint.client import EndpointClient
+    from marin_assets.inference.generator import TextGenerator, open_generator
+    from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
+
+    if config.model_path is None:
+        assert isinstance(config.engine, Endpoint)  # `_checked` refuses others
+        with EndpointClient(config.engine) as client:
+            yield TextGenerator(client)
+        return
+    but = WEIGHTS if isinstance(config.engine, Endpoint) else ()
+    with open_generator(config.engine, copy_to_local(config.model_path, folder, but=but)) as generator:
+        yield generator
 
 
 def _checked(config: GenerateConfig) -> Template:
@@ -117,6 +131,16 @@ def _checked(config: GenerateConfig) -> Template:
         )
     if config.system_prompt is not None and not config.chat:
         raise TemplateError("GenerateConfig has a system_prompt without chat=True, expected both, or neither.")
+    if config.model_path is None and not isinstance(config.engine, Endpoint):
+        raise TemplateError(
+            "GenerateConfig has no model_path, and an engine that is no Endpoint, expected the folder of an export. "
+            "Set model_path."
+        )
+    if isinstance(config.engine, Endpoint) and len(config.stop) > STOPS:
+        raise TemplateError(
+            f"GenerateConfig has {len(config.stop)} texts in stop, expected {STOPS} at most: OpenAI's API takes no "
+            "more. Leave some out."
+        )
     return Template(config.template)
 
 
@@ -159,7 +183,7 @@ class _Run:
                 published.result()
         return self._tokens / max(time.monotonic() - self._began_s, 1e-9)
 
-    def _prompts(self, shards: Mapping[str, str]) -> Iterator[Prompt]:
+    def _prompts(self, shards: Mapping[str, str]) -> Iterator[Any]:
         for name, path in shards.items():
             journal = Journal(self.config.output_path, name, save_every_s=self.config.save_every_s)
             shard = _Shard(name, path, journal)
@@ -175,8 +199,10 @@ class _Run:
             shard.is_read = True
             self._publish_if_finished(shard)
 
-    def _prompt(self, document: Document, place: int) -> tuple[Prompt, dict[str, Any]]:
+    def _prompt(self, document: Document, place: int) -> tuple[Any, dict[str, Any]]:
         """The prompt for a document, and what is recorded of it."""
+        if self.config.model_path is None:
+            return self._text_prompt(document, place), {"cut": False}
         room = self.generator.max_length - self.config.max_tokens
         ids, is_cut = self._ids(self.template.render(document)), False
         if len(ids) > room:
@@ -189,6 +215,22 @@ class _Run:
             seed=self.config.seed + place,
         )
         return prompt, {"prompt_tokens": len(ids), "cut": is_cut}
+
+    def _text_prompt(self, document: Document, place: int) -> Any:
+        from marin_assets.inference.generator import TextPrompt
+
+        text = self.template.render(document)
+        return TextPrompt(
+            text=tuple(self._messages(text)) if self.config.chat else text,
+            max_tokens=self.config.max_tokens,
+            stops=self.config.stop,
+            temperature=self.config.temperature,
+            seed=self.config.seed + place,
+        )
+
+    def _messages(self, text: str) -> list[dict[str, str]]:
+        system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []
+        return [*system, {"role": "user", "content": text}]
 
     def _cut(self, document: Document, room: int) -> list[int]:
         """The prompt with as much of the document's text as fits. Raises TemplateError if nothing of it does."""
@@ -216,12 +258,11 @@ class _Run:
             return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
         if not tokenizer.chat_template:
             raise TemplateError("chat is set, and the model's tokenizer has no chat template. Set chat=False.")
-        system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []
-        messages = [*system, {"role": "user", "content": text}]
-        return tokenizer.encode_chat(messages)
+        return tokenizer.encode_chat(self._messages(text))
 
     def _take(self, number: int, completion: Completion) -> None:
         shard, place, facts = self._sent.pop(number)
+        facts = {"prompt_tokens": completion.prompt_tokens, **facts}
         facts |= {"tokens": completion.tokens, "finish": completion.finish}
         shard.journal.add({"place": place, "text": completion.text, GENERATED: facts})
         shard.waits_for.discard(place)

@@ -215,7 +215,7 @@ def test_an_engine_that_is_not_there_is_told_with_what_makes_it(
 @pytest.mark.parametrize(
     ("engine", "sentence"),
     [
-        ("vllm", "The engine is 'vllm', expected None, TORCH, VLLM or another Engine. Pass one of them."),
+        ("vllm", "The engine is 'vllm', expected None, TORCH, VLLM, another Engine or an Endpoint. Pass one of them."),
         (
             replace(ENGINE, kind="vlm"),
             "The engine is of the kind 'vlm', expected one of 'jax', 'torch', 'vllm'. Did you mean 'vllm'?",

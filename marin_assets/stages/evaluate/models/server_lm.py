@@ -9,25 +9,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lm_eval.api.instance import Instance
+
 from marin_assets.inference.decoder import Prompt
+from marin_assets.inference.endpoint.answers import choice_of, likelihood_of, text_of
+from marin_assets.inference.endpoint.client import EndpointClient
+from marin_assets.inference.engine import EngineError, RequestError
 from marin_assets.inference.generator import body_of
+from marin_assets.inference.jax_model import ModelError
 from marin_assets.inference.server import ModelServer
 from marin_assets.inference.tokenizer import ModelTokenizer
+from marin_assets.stages.evaluate.models.generation_settings import until_stop
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
 ECHOED = 2
 """Tokens of the window that a scored text cannot have: the server generates one, and a row has its last target too."""
-GREEDY_TOLERANCE = 1e-6
-"""Nats: two tokens this close are equally likely."""
+SCORING = {"max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True, "return_tokens_as_token_ids": True}
+"""Settings of a request that scores its prompt."""
+PROBE = "The sky is blue."
 
 
 class ServerLM(TokenLM):
     """Log-likelihoods and greedy generation of a served model. `window` is the server's, in tokens."""
 
     def __init__(
-        self, server: ModelServer, tokenizer: ModelTokenizer, *, window: int, max_length: int | None = None
+        self,
+        server: ModelServer | EndpointClient,
+        tokenizer: ModelTokenizer,
+        *,
+        window: int,
+        max_length: int | None = None,
     ) -> None:
         super().__init__(tokenizer, min(max_length or window, window - ECHOED))
         self._server = server
@@ -38,12 +51,11 @@ class ServerLM(TokenLM):
 
         def take(number: int, answer: dict[str, Any]) -> None:
             i = remaining[number]
-            likelihood = _likelihood(answer["choices"][0]["logprobs"], len(rows[i]), counts[i])
+            likelihood = likelihood_of(answer, len(rows[i]), counts[i])
             answers.add({"place": i, ANSWER: likelihood})
             progress.advance(1)
 
-        scoring = {"max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True, "return_tokens_as_token_ids": True}
-        bodies = ({"prompt": list(rows[i]), **scoring} for i in remaining)
+        bodies = ({"prompt": list(rows[i]), **SCORING} for i in remaining)
         self._server.map("/v1/completions", bodies, take)
 
     def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
@@ -51,18 +63,49 @@ class ServerLM(TokenLM):
         progress = LoggedProgress("generations", len(remaining))
 
         def take(number: int, answer: dict[str, Any]) -> None:
-            text = answer["choices"][0]["text"]
-            for stop in prompts[remaining[number]].stops:
-                text = text.split(stop)[0]
-            answers.add({"place": remaining[number], ANSWER: text})
+            i = remaining[number]
+            answers.add({"place": i, ANSWER: until_stop(text_of(answer), prompts[i].stops)})
             progress.advance(1)
 
         self._server.map("/v1/completions", (body_of(prompts[i]) for i in remaining), take)
 
 
-def _likelihood(logprobs: dict[str, Any], length: int, count: int) -> tuple[float, bool]:
-    """Return the log-likelihood of the last `count` of `length` echoed tokens, and whether each is the likeliest."""
-    own = logprobs["token_logprobs"][length - count : length]
-    best = [max(top.values()) for top in logprobs["top_logprobs"][length - count : length]]
-    greedy = all(logprob >= most - GREEDY_TOLERANCE for logprob, most in zip(own, best, strict=True))
-    return sum(own), greedy
+class EndpointLM(ServerLM):
+    """The model of an endpoint, by the tokens of an export's tokenizer."""
+
+    def __init__(
+        self, client: EndpointClient, tokenizer: ModelTokenizer, *, window: int, max_length: int | None = None
+    ) -> None:
+        super().__init__(client, tokenizer, window=window, max_length=max_length)
+        self._client = client
+        self._cannot_score: str | None = None
+        """The reason for which it scores nothing, empty if it does; None before the probe."""
+
+    def check(self, request: Instance) -> None:
+        """As the base class; the first request for a score sends one to the server, to see whether it scores."""
+        super().check(request)
+        if request.request_type == "generate_until":
+            return
+        if self._cannot_score is None:
+            self._cannot_score = self._probe()
+        if self._cannot_score:
+            raise ModelError(self._cannot_score)
+
+    def _probe(self) -> str:
+        """Have the server score a text. Returns the reason why it cannot, empty if it can."""
+        ids = self.tok_encode(PROBE)
+        try:
+            answer = self._client.post("/v1/completions", {"prompt": ids, **SCORING})
+            likelihood_of(answer, len(ids), len(ids) - 1)
+        except (RequestError, EngineError) as error:
+            return (
+                f"{self._client.shown} scores no given text, which takes /v1/completions with echo and logprobs, as "
+                f"vLLM has them: {error}"
+            )
+        echoed = choice_of(answer).get("text") or PROBE
+        if PROBE in echoed:
+            return ""
+        return (
+            f"{self._client.shown} reads the tokens of {PROBE!r} as {echoed[:60]!r}: its tokenizer is not that of the "
+            "export. Pass the export of that very model."
+        )

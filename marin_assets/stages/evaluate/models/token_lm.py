@@ -13,12 +13,12 @@ from typing import Any
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
-from lm_eval.models.utils import normalize_gen_kwargs
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.inference.tokenizer import ModelTokenizer
+from marin_assets.stages.evaluate.models.generation_settings import limits_of
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers, KeptAnswers
 
 DEFAULT_GENERATED_TOKENS = 256
@@ -194,15 +194,10 @@ class TokenLM(TemplateLM):
 
     def _limits(self, settings: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
         """Return the most tokens to generate, and the stop texts. Raises ModelError for what cannot be generated."""
-        normalized: dict[str, Any] = dict(normalize_gen_kwargs(settings, self.max_gen_toks))
-        if normalized["do_sample"] and normalized["temperature"] > 0:
-            raise ModelError(
-                f"A task generates with {settings!r}, but answers are decoded greedily here. Set do_sample: false."
-            )
-        count = normalized["max_gen_toks"]
-        if not 0 < count < self._max_length:
+        count, stops = limits_of(settings, self.max_gen_toks)
+        if count >= self._max_length:
             raise ModelError(
                 f"A task generates {count} tokens, expected fewer than the window of {self._max_length}. "
                 "Lower max_gen_toks."
             )
-        return count, tuple(stop for stop in normalized["until"] if stop)
+        return count, stops
