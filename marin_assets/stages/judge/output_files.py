@@ -1,6 +1,6 @@
 """The files of judgements: `judgements.jsonl.zst`, `samples.jsonl` and `scores.csv`, as evaluations have them.
 
-`compare_models` and the leaderboard of the data browser read the last two, and `scores` of the result.
+`compare_models` reads the last two, and `scores` of the result.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from marin_assets.inference.engine import Engine
 from marin_assets.inference.journal import FOLDER
 from marin_assets.stages.judge.compare_answers import CompareAnswersConfig, compare_answers
 from marin_assets.stages.judge.conversations import JudgeError
+from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
 from marin_assets.step.values import unwrap_versioned_value
 
 Rule = Callable[[str], tuple[Engine, Path]]
@@ -260,3 +261,23 @@ def test_a_brace_in_an_answer_is_text(write: Write, rule: Rule, judge_path: str,
     engine, requests = rule("correct")
     judged(write, judge_path, engine, [row(1, "{answer_b} is 2")], [row(1, "{}")])
     assert all("{answer_b} is 2" in line and "{}" in line for line in requests.read_text().splitlines())
+
+
+def test_judgements_of_two_models_are_compared_as_evaluations_are(
+    write: Write, rule: Rule, judge_path: str, tmp_path: Path
+) -> None:
+    weak, theirs = sides(right=0.3)
+    strong, _ = sides(right=1.0)
+    baseline, engine = write("theirs", theirs), rule("correct")[0]
+    outputs: dict[str, str] = {}
+    for name, mine in {"weak": weak, "strong": strong}.items():
+        outputs[name] = str(tmp_path / f"output of {name}")
+        result = judged(write, judge_path, engine, write(name, mine), baseline, output_path=outputs[name])
+        Path(outputs[name], ".executor_info").write_text(json.dumps({"name": name, "result": result}))
+    config = CompareModelsConfig(models=outputs, output_path=str(tmp_path / "comparison"))
+    compared = compare_models(unwrap_versioned_value(config))
+    assert (compared["better"], compared["worse"], compared["missing"]) == (3, 0, 0)
+    rows = [json.loads(line) for line in Path(tmp_path, "comparison/differences.jsonl").read_text().splitlines()]
+    assert {row["task"]: row["questions"] for row in rows} == {
+        "pairwise": COUNT, "pairwise/even": COUNT // 2, "pairwise/odd": COUNT // 2
+    }  # fmt: skip
