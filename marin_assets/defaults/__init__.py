@@ -1,7 +1,7 @@
 """Create the common kinds of steps: default_download -> default_tokenize -> default_train -> default_eval,
 and default_conversations -> default_tokenize_chats -> default_sft, default_preferences -> default_tokenize_preferences
 -> default_dpo, grid -> default_comparison. `__all__` has the others: sources such as default_warc,
-what judges documents such as default_filters, generation, reports, uploads.
+what judges documents such as default_filters, generation, judges of answers such as default_judge, reports, uploads.
 
 The names are Marin's. Each function returns a Step and does nothing else. Steps are named by kind ("raw/",
 "tokenized/", "checkpoints/", "evaluation/"). The requirements of a step (extras, resources, resumability) are set here,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         default_package_files,
         default_text_files,
     )
+    from marin_assets.defaults.judging import default_answers, default_grades, default_judge
     from marin_assets.defaults.overlap import default_overlap
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
@@ -77,6 +78,7 @@ MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
     "curation": ("default_consolidate default_filters default_languages default_near_duplicates default_personal_data"),
     "downloads": "default_download default_download_listed default_package_files default_text_files",
+    "judging": "default_answers default_grades default_judge",
     "overlap": "default_overlap",
     "sources.crawl": "default_captures default_warc default_wet",
     "sources.ar5iv": "default_ar5iv",
@@ -99,6 +101,7 @@ __all__ = [
     "PythonText",
     "StoreAccess",
     "default_anneal",
+    "default_answers",
     "default_ar5iv",
     "default_captures",
     "default_checkpoint_evals",
@@ -118,6 +121,8 @@ __all__ = [
     "default_eval",
     "default_filters",
     "default_generation",
+    "default_grades",
+    "default_judge",
     "default_languages",
     "default_model_comparison",
     "default_near_duplicates",

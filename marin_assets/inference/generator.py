@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.decoder import Completion, Decoder, Prompt
 from marin_assets.inference.endpoint.answers import completion_of
 from marin_assets.inference.endpoint.client import EndpointClient
-from marin_assets.inference.engine import Endpoint, Engine
-from marin_assets.inference.jax_model import ModelError, load_model
+from marin_assets.inference.engine import Endpoint, Engine, EngineError
+from marin_assets.inference.jax_model import ModelError, load_model, replicate
+from marin_assets.inference.scorer import Scorer
 from marin_assets.inference.server import ModelServer
 from marin_assets.inference.tokenizer import ModelTokenizer
 
 ROWS = 32
 """Texts of a batch on JAX in this process."""
+SCORING_ROOM = 1
+"""Tokens of the window that a scored text cannot have: a server generates one behind it."""
 
 
 class Generator(ABC):
@@ -37,6 +40,17 @@ class Generator(ABC):
         `prompts` is read only as far as the engine has room. Raises ModelError for a prompt that does not fit,
         EngineError for a server that does not come back.
         """
+
+    def score_last(self, texts: Iterable[Sequence[int]], on_logprob: Callable[[int, float], None]) -> None:
+        """Call `on_logprob` with the number of a text and the log-probability of its last token, in nats.
+
+        A text has at least two tokens, and SCORING_ROOM fewer than the window. Raises EngineError for an engine that
+        has no log-probabilities of given tokens, else as `run`.
+        """
+        raise EngineError(
+            f"{type(self).__name__} has no log-probabilities of given tokens, expected an engine with them. Use TORCH, "
+            "VLLM, JAX or None, or what needs texts alone."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +87,21 @@ class JaxGenerator(Generator):
     """A Levanter model in this process."""
 
     def __init__(self, model: Any, tokenizer: ModelTokenizer, *, rows: int = ROWS) -> None:
-        self._decoder = Decoder(model, tokenizer, rows=rows)
+        import jax
+
+        model = replicate(model, jax.local_devices())  # once for both
+        self._decoder, self._scorer = Decoder(model, tokenizer, rows=rows), Scorer(model, rows=rows)
         self.tokenizer, self.max_length = tokenizer, self._decoder.max_length
 
     def run(self, prompts: Iterable[Prompt], on_completion: Callable[[int, Completion], None]) -> None:
         for number, completion in self._decoder.run(prompts):
             on_completion(number, completion)
+
+    def score_last(self, texts: Iterable[Sequence[int]], on_logprob: Callable[[int, float], None]) -> None:
+        numbered = enumerate(texts)
+        while batch := list(islice(numbered, ROWS)):
+            for (number, _), scores in zip(batch, self._scorer.score([ids for _, ids in batch]), strict=True):
+                on_logprob(number, scores.logprobs[-1])
 
 
 class ServedGenerator(Generator):
@@ -93,6 +116,19 @@ class ServedGenerator(Generator):
             on_completion(number, completion_of(answer))
 
         self._server.map("/v1/completions", map(body_of, prompts), take)
+
+    def score_last(self, texts: Iterable[Sequence[int]], on_logprob: Callable[[int, float], None]) -> None:
+        lengths: dict[int, int] = {}
+
+        def bodies() -> Iterator[dict[str, Any]]:
+            for number, ids in enumerate(texts):
+                lengths[number] = len(ids)
+                yield {"prompt": list(ids), "max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True}
+
+        def take(number: int, answer: Mapping[str, Any]) -> None:
+            on_logprob(number, answer["choices"][0]["logprobs"]["token_logprobs"][lengths.pop(number) - 1])
+
+        self._server.map("/v1/completions", bodies(), take)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
+from marin_assets.documents.scores import as_csv
 from marin_assets.inference.endpoint.client import EndpointClient
 from marin_assets.inference.engine import Endpoint, Engine, check_engine
 from marin_assets.inference.journal import FOLDER as UNFINISHED
@@ -28,7 +29,7 @@ from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, check_tasks
 from marin_assets.stages.evaluate.sample_page import page_of_samples
-from marin_assets.stages.evaluate.scores import answer_rows, as_csv, bars_of, draw_scores, headline, scores_of, table_of
+from marin_assets.stages.evaluate.scores import answer_rows, bars_of, draw_scores, headline, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
 from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated
 from marin_assets.step.values import unwrap_versioned_value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import math
@@ -18,7 +17,6 @@ NO_FILTER = "none"
 """lm-eval's name of the filter that changes no answer."""
 PASSAGES = ("passage", "article", "story", "paragraph", "context")
 """Fields of a question in lm-eval's data sets that hold a text to which several questions may belong."""
-COLUMNS = ("task", "metric", "value", "error", "n", "shots", "version", "higher_is_better")
 
 
 def scores_of(results: Mapping[str, Any]) -> dict[str, dict[str, float | int]]:
@@ -77,8 +75,8 @@ def headline(scores: Mapping[str, Mapping[str, float | int]]) -> dict[str, float
 
 
 def table_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each metric of each task: COLUMNS. `error` is a standard error, `n` the number of instances; a value
-    that lm-eval does not report is None."""
+    """One row for each metric of each task, with the columns of `scores.csv`. `error` is a standard error, `n` the
+    number of instances; a value that lm-eval does not report is None."""
     rows: list[dict[str, Any]] = []
     for task, metrics in sorted(results["results"].items()):
         numbers = finite_numbers(metrics)
@@ -99,15 +97,6 @@ def table_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The table with a header; None is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
 
 
 def answer_rows(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from marin_assets.documents.scores import clustered_error
 from marin_assets.stages.report.models_by_tasks.significance import (
     ALPHA,
     Difference,
-    clustered_error,
     false_discovery_rates,
     independent,
     paired,

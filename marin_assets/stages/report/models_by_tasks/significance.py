@@ -10,10 +10,11 @@ from the baseline, the probability that a comparison marks one is `ALPHA`, howev
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+
+from marin_assets.documents.scores import clustered_error
 
 ALPHA, POWER = 0.05, 0.8
 Z95 = 1.96
@@ -67,17 +68,6 @@ def independent(value: float, error: float, other_error: float) -> Difference | 
     """Return the difference of two scores with errors of their own; None if neither has one."""
     both = math.hypot(error, other_error)
     return Difference(value=value, error=both, p=2 * NormalDist().cdf(-abs(value / both))) if both else None
-
-
-def clustered_error(values: Sequence[float], passages: Sequence[Hashable]) -> float:
-    """Return the standard error of a mean whose values are alike within a passage. At least two passages."""
-    mean = math.fsum(values) / len(values)
-    residuals: dict[Hashable, float] = defaultdict(float)
-    for value, passage in zip(values, passages, strict=True):
-        residuals[passage] += value - mean
-    groups = len(residuals)
-    squares = math.fsum(residual**2 for residual in residuals.values())
-    return math.sqrt(squares * groups / (groups - 1)) / len(values)
 
 
 def false_discovery_rates(p_values: Sequence[float]) -> list[float]:
