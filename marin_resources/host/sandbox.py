@@ -101,13 +101,13 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
         answer.seek(0)
         text = answer.read(ANSWER_BYTES).decode(errors="replace")
         errors.seek(0)
-        said = errors.read(ANSWER_BYTES).decode(errors="replace").strip()
+        printed = errors.read(ANSWER_BYTES).decode(errors="replace").strip()
     _, written, end = text.rpartition(token)
     if written:
         return end[:SHOWN] or None
     if done.returncode in (SIGNALLED + signal.SIGXCPU, SIGNALLED + signal.SIGKILL):
         return f"it took more than {limits.cpu_s} s of CPU time"
-    return f"it ended early, with status {done.returncode}" + (f": {said[-SHOWN:]}" if said else "")
+    return f"it ended early, with status {done.returncode}" + (f": {printed[-SHOWN:]}" if printed else "")
 
 
 def _command() -> list[str]:

@@ -64,6 +64,7 @@ def _arguments(config: LmEvalConfig, together: Sequence[EvalTask]) -> dict[str, 
         "fewshot_as_multiturn": options.fewshot_as_multiturn,
         "fewshot_random_seed": options.seed,
         "log_samples": True,
+        "confirm_run_unsafe_code": options.confirm_run_unsafe_code,
     }
 
 

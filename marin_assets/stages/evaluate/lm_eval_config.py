@@ -33,7 +33,7 @@ class HarnessOptions:
     seed: int = versioned(1234)
     """Seed of the draw of solved examples, where a task draws them."""
     confirm_run_unsafe_code: bool = False
-    """Run the programs that the model writes, in a sandbox (`marin_resources/host/sandbox.py`): HumanEval and MBPP do."""
+    """Run the programs that the model writes, in a sandbox: HumanEval and MBPP do. It needs bubblewrap."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,8 +135,8 @@ def _nltk_from(folder: str, shown: str) -> Iterator[None]:
 
     def refuse(resource: str, *_: Any, **__: Any) -> None:
         raise MirrorError(
-            f"The mirror {shown!r} has no data of nltk called {resource!r}: expected nltk_data/tokenizers/{resource}. Copy "
-            f"the folder there that nltk.download({resource!r}) writes, or leave the task out."
+            f"The mirror {shown!r} has no data of nltk called {resource!r}: expected nltk_data/tokenizers/{resource}. "
+            f"Copy the folder there that nltk.download({resource!r}) writes, or leave the task out."
         )
 
     download, path = nltk.download, nltk.data.path

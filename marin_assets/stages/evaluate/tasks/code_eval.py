@@ -1,7 +1,8 @@
 """The metric "code_eval" of HumanEval and MBPP: programs of a model are run with tests, in a sandbox.
 
-Tasks load it by name from Hugging Face's `evaluate`, which downloads its code from the hub and runs programs in a process
-of its own with the rights of the user. In its place they get this one, of the same interface, within `code_evaluated`.
+Tasks load it by name from Hugging Face's `evaluate`, which downloads its code from the hub and runs programs in a
+process of its own with the rights of the user. In its place they get this one, of the same interface, within
+`code_evaluated`.
 pass@k is the unbiased estimator of Chen et al. 2021 (arXiv 2107.03374, section 2.1).
 """
 
@@ -31,7 +32,8 @@ class CodeEval:
 
         references: the tests of each problem; predictions: its candidates. Returns the means over the problems as
         "pass@<k>", and the outcome of each candidate by problem. Raises EvaluationError for more than the candidates as
-        k, SandboxError where there is no sandbox.
+        k, SandboxError on a machine
+        without a sandbox.
         """
         fewest = min(map(len, predictions))
         if max(k) > fewest:
@@ -68,7 +70,8 @@ def pass_at(k: int, answers: int, right: int) -> float:
 
 @contextmanager
 def code_evaluated() -> Iterator[None]:
-    """Give tasks that load "code_eval" this metric while the block runs. Raises SandboxError where there is no sandbox."""
+    """Give tasks that load "code_eval" this metric while the block runs. Raises SandboxError on a machine without a
+    sandbox."""
     import evaluate  # 3 s to import
 
     require_sandbox()
