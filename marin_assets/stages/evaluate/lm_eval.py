@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from marin_assets.documents.scores import as_csv
@@ -31,7 +31,6 @@ from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, Harness
 from marin_assets.stages.evaluate.sample_page import page_of_samples
 from marin_assets.stages.evaluate.scores import answer_rows, bars_of, draw_scores, headline, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
-from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.storage.files import exists, remove_folder, write_bytes
@@ -60,7 +59,6 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
         tempfile.TemporaryDirectory(prefix="lm-eval-") as folder,
         isolated_hugging_face(folder, config.use_hub),
         data_of_tasks(config, f"{folder}/mirror"),
-        code_evaluated() if config.options and config.options.confirm_run_unsafe_code else nullcontext(),
     ):
         manager = load_tasks(config, folder)
         if config.model_path is not None and not exists(join(config.model_path, "config.json")):

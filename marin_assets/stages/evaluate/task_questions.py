@@ -88,7 +88,7 @@ def _rows(config: LmEvalConfig, manager: Any, counts: Counter[str]) -> Iterator[
 
     loaded = []
     for together in run_together(eval_tasks(config)):
-        prepared = PreparedTasks(manager)
+        prepared = PreparedTasks(manager, runs_code=True)
         tasks = prepared.load([task.name for task in together])["tasks"]
         loaded += [(task, prepared.members[task.name], tasks) for task in together]
     labels = label_tasks([(task, members) for task, members, _ in loaded])

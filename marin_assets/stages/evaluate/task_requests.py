@@ -7,7 +7,7 @@ model that answers nothing ends the first call when all requests are built, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from copy import copy
 from functools import partial
 from typing import Any, NoReturn
@@ -16,6 +16,7 @@ from lm_eval import evaluator
 from lm_eval.api.model import LM
 
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
+from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated
 from marin_resources.types.errors import MarinError
 
 WRONG = {"loglikelihood": (-1e3, False), "loglikelihood_rolling": -1e3, "generate_until": ""}
@@ -46,13 +47,15 @@ class PreparedTasks:
         return self._loaded
 
     def _load(self, name: str) -> dict[str, Any]:
-        if not self._runs_code and (unsafe := self._that_runs_code(name)):
+        unsafe = self._that_runs_code(name)
+        if unsafe and not self._runs_code:
             raise EvaluationError(
                 f"Task {unsafe!r} runs the programs that the model writes. Pass "
                 "HarnessOptions(confirm_run_unsafe_code=True), which runs them in a sandbox, or leave the task out."
             )
         try:
-            loaded: dict[str, Any] = self._manager.load([name])
+            with code_evaluated() if unsafe else nullcontext():
+                loaded: dict[str, Any] = self._manager.load([name])
         except MarinError:
             raise
         except Exception as error:  # of the YAML, of its functions, of a package that they import, of its data
@@ -67,8 +70,9 @@ class PreparedTasks:
         config = getattr(self._manager.task_index.get(name), "cfg", None) or {}
         if config.get("unsafe_code"):
             return name
-        members = config.get("task") if isinstance(config.get("task"), list) else ()
-        unsafe = (self._that_runs_code(member) for member in members if isinstance(member, str))
+        members = config.get("task")
+        names = [member for member in members if isinstance(member, str)] if isinstance(members, list) else []
+        unsafe = (self._that_runs_code(member) for member in names)
         return next((member for member in unsafe if member), None)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,8 +1,8 @@
 """The metric "code_eval" of HumanEval and MBPP: programs of a model are run with tests, in a sandbox.
 
 Tasks load it by name from Hugging Face's `evaluate`, which downloads its code from the hub and runs programs in a
-process of its own with the rights of the user. In its place they get this one, of the same interface, within
-`code_evaluated`.
+process of its own with the rights of the user. Tasks loaded within `code_evaluated` get this metric in its place, of
+the same interface.
 pass@k is the unbiased estimator of Chen et al. 2021 (arXiv 2107.03374, section 2.1).
 """
 
@@ -32,8 +32,7 @@ class CodeEval:
 
         references: the tests of each problem; predictions: its candidates. Returns the means over the problems as
         "pass@<k>", and the outcome of each candidate by problem. Raises EvaluationError for more than the candidates as
-        k, SandboxError on a machine
-        without a sandbox.
+        k, SandboxError on a machine without a sandbox.
         """
         fewest = min(map(len, predictions))
         if max(k) > fewest:
@@ -51,8 +50,8 @@ class CodeEval:
         outcomes: dict[int, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
         for (problem, _), failure in zip(programs, failures, strict=True):
             number = len(outcomes[problem])
-            result = {"task_id": problem, "passed": failure is None, "result": failure or "passed"}
-            outcomes[problem].append((number, {**result, "completion_id": number}))
+            tried = {"task_id": problem, "passed": failure is None, "result": failure or "passed"}
+            outcomes[problem].append((number, {**tried, "completion_id": number}))
         passed = [sum(outcome["passed"] for _, outcome in of) for of in outcomes.values()]
         means = {
             f"pass@{most}": sum(pass_at(most, len(of), right) for of, right in zip(predictions, passed, strict=True))
