@@ -48,7 +48,7 @@ class CodeEval:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             failures = list(pool.map(failure_of, (program for _, program in programs)))
         outcomes: dict[int, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
-        for (problem, _), failure in zip(programs, failures, strict=True):
+        for (problem, _program), failure in zip(programs, failures, strict=True):
             number = len(outcomes[problem])
             tried = {"task_id": problem, "passed": failure is None, "result": failure or "passed"}
             outcomes[problem].append((number, {**tried, "completion_id": number}))
