@@ -58,7 +58,6 @@ class JaxLM(TokenLM):
         self._decoder = Decoder(self._model, tokenizer, rows=self._rows, max_length=self._max_length)
 
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
-
         for ids in rows:
             require_known(ids, self._model)
         packed = pack_rows(share_rows(rows, counts, self._bucket), longest_packed(self._model))

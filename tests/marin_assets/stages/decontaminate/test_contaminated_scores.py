@@ -19,6 +19,7 @@ from marin_assets.defaults import (
     default_train,
 )
 from marin_assets.documents import Document, list_shards, write_documents, write_rows
+from marin_assets.documents.scores import COLUMNS
 from marin_assets.mixtures import Mixture
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.decontaminate.contaminated_scores import ContaminatedScoresConfig, score_contaminated
@@ -27,7 +28,6 @@ from marin_assets.stages.decontaminate.find_contamination import (
     FindContaminationConfig,
     find_contamination,
 )
-from marin_assets.stages.evaluate.scores import COLUMNS
 from marin_assets.stages.train.train_lm import FromHuggingFace, LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
