@@ -25,6 +25,8 @@ from urllib.parse import urlsplit
 from marin_assets.step.values import ensure_versioned, unwrap_versioned_value, versioned
 from marin_resources.configuration.command import make_or
 from marin_resources.configuration.settings import checkout
+from marin_resources.hardware.resources import Resources
+from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.types.errors import MarinError
 from marin_resources.types.near_names import expected_one_of
 
@@ -59,7 +61,12 @@ class Engine:
     ready_timeout_s: float = 900.0
     """Time limit for the start of a server, until it answers."""
     concurrency: int = 32
-    """Requests that are sent to it at once."""
+    """Requests that are sent to a server at once."""
+    servers: int = 1
+    """Servers of the model, among which the requests are spread."""
+    server_resources: Resources | None = None
+    """Resources of each server, which is placed where the cluster has them; None: all on the step's machine, whose GPUs
+    they share evenly. A step that is no job of a cluster starts them on its machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +99,8 @@ JAX, TORCH, VLLM = (Engine(kind=versioned(kind)) for kind in ("jax", "torch", "v
 
 def check_engine(engine: Engine | Endpoint) -> None:
     """Raise EngineError if the engine is not available here: its Python does not exist, or lacks its packages. An
-    endpoint gets no request."""
-    if isinstance(engine, Endpoint):
+    endpoint gets no request; servers on other machines look themselves."""
+    if isinstance(engine, Endpoint) or are_elsewhere(engine):
         require_engine(engine)
     else:
         python_of(engine)
@@ -113,6 +120,30 @@ def require_engine(engine: Any) -> None:
     if unwrapped.kind not in get_args(Kind):
         raise EngineError(
             f"The engine is of the kind {unwrapped.kind!r}, {expected_one_of(unwrapped.kind, get_args(Kind))}"
+        )
+    _check_servers(unwrapped)
+
+
+def are_elsewhere(engine: Engine) -> bool:
+    """Whether the cluster places the servers, each on a machine with their resources."""
+    return engine.server_resources is not None and current_allocation() is not None
+
+
+def reads_weights(engine: Engine | Endpoint | None) -> bool:
+    """Whether the machine of the step needs the model's weights, and not its tokenizer alone."""
+    return engine is None or not (isinstance(engine, Endpoint) or are_elsewhere(engine))
+
+
+def _check_servers(engine: Engine) -> None:
+    for name in ("servers", "concurrency"):
+        number = getattr(engine, name)
+        if type(number) is not int or number < 1:
+            raise EngineError(f"The engine has {name}={number!r}, expected a whole number from 1.")
+    resources = engine.server_resources
+    if resources is not None and (not isinstance(resources, Resources) or resources.tpu):
+        raise EngineError(
+            f"The engine has server_resources={resources!r}, expected CPUs or GPUs of one machine, such as "
+            "gpu('H100', 8). Pass cpu(…) or gpu(…)."
         )
 
 

@@ -17,8 +17,8 @@ from marin_assets.inference.endpoint.answers import completion_of
 from marin_assets.inference.endpoint.client import EndpointClient
 from marin_assets.inference.engine import Endpoint, Engine, EngineError
 from marin_assets.inference.jax_model import ModelError, load_model, replicate
+from marin_assets.inference.model_servers import ModelServers
 from marin_assets.inference.scorer import Scorer
-from marin_assets.inference.server import ModelServer
 from marin_assets.inference.tokenizer import ModelTokenizer
 
 ROWS = 32
@@ -107,7 +107,7 @@ class JaxGenerator(Generator):
 class ServedGenerator(Generator):
     """A model behind a server."""
 
-    def __init__(self, server: ModelServer | EndpointClient, tokenizer: ModelTokenizer, *, window: int) -> None:
+    def __init__(self, server: ModelServers | EndpointClient, tokenizer: ModelTokenizer, *, window: int) -> None:
         self._server = server
         self.tokenizer, self.max_length = tokenizer, window
 
@@ -132,16 +132,17 @@ class ServedGenerator(Generator):
 
 
 @contextmanager
-def open_generator(engine: Engine | Endpoint | None, folder: str) -> Iterator[Generator]:
-    """A generator of the model in a local folder, for the block; our JAX model in this process if `engine` is None. Of
-    an endpoint's model the folder has the tokenizer.
+def open_generator(engine: Engine | Endpoint | None, folder: str, model_path: str) -> Iterator[Generator]:
+    """A generator of the model in a local folder, a copy of that at `model_path`, for the block; our JAX model in this
+    process if `engine` is None. Of an endpoint's model the folder has the tokenizer.
 
     Raises ModelError, EngineError.
     """
     if engine is None:
         yield JaxGenerator(*load_model(folder))
         return
-    with EndpointClient(engine) if isinstance(engine, Endpoint) else ModelServer(engine, folder) as server:
+    servers = EndpointClient(engine) if isinstance(engine, Endpoint) else ModelServers(engine, folder, model_path)
+    with servers as server:
         yield ServedGenerator(server, ModelTokenizer(folder), window=engine.max_length or window_of(folder))
 
 

@@ -26,6 +26,7 @@ from marin_assets.inference.engine import Engine, EngineError, RequestError, exe
 from marin_resources.ray_tpu.sidecar import ROOT
 from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
 
+DEVICES = "CUDA_VISIBLE_DEVICES"
 POLL_S = 0.1
 TRIES = 3
 """Tries of a request whose server dies under it, and of servers that die without one answer between."""
@@ -53,9 +54,11 @@ log = logging.getLogger(__name__)
 class ModelServer:
     """A running server of the model in a local folder. Use it in a `with` block; `post` from many threads."""
 
-    def __init__(self, engine: Engine, model_folder: str) -> None:
-        """Raises EngineError if the engine's environment is not there. The server starts with the `with` block."""
+    def __init__(self, engine: Engine, model_folder: str, *, devices: str | None = None) -> None:
+        """`devices` are the GPUs that it sees, as in CUDA_VISIBLE_DEVICES; all of this process if None. Raises
+        EngineError if the engine's environment is not there. The server starts with the `with` block."""
         self.engine, self.model_folder = engine, model_folder
+        self._devices = {} if devices is None else {DEVICES: devices}
         self.name = f"model-{uuid.uuid4().hex[:8]}"
         """As the server calls the model: another server that took the port does not know it."""
         self.starts = 0
@@ -147,7 +150,7 @@ class ModelServer:
             self.starts += 1
             self._process = process = ManagedProcess(
                 command_of(self.engine, self._python, self.model_folder, self.name, port),
-                env=environment_of(self.engine),
+                env={**environment_of(self.engine), **self._devices},
                 on_line=partial(log.info, "%s: %s", self.engine.kind),
             )
             if self._wait_until_ready(process):

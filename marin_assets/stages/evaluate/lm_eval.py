@@ -20,10 +20,10 @@ from typing import Any
 
 from marin_assets.documents.scores import as_csv
 from marin_assets.inference.endpoint.client import EndpointClient
-from marin_assets.inference.engine import Endpoint, Engine, check_engine
+from marin_assets.inference.engine import Endpoint, Engine, check_engine, reads_weights
 from marin_assets.inference.journal import FOLDER as UNFINISHED
 from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
-from marin_assets.inference.server import ModelServer
+from marin_assets.inference.model_servers import ModelServers
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
@@ -122,7 +122,10 @@ def kept_answers(config: LmEvalConfig) -> Any:
     from marin_assets.stages.evaluate.models.kept_answers import KeptAnswers
 
     engine = config.engine
-    by = (engine.kind, engine.model, engine.max_length) if isinstance(engine, Endpoint) else engine  # at any address
+    if isinstance(engine, Endpoint):
+        by: Any = (engine.kind, engine.model, engine.max_length)  # at any address
+    else:  # on any number of servers
+        by = engine and (engine.kind, engine.dtype, engine.max_length, engine.options)
     return KeptAnswers(
         config.output_path,
         made_by=f"{folder_state(config.model_path).stamp if config.model_path else ''} {by!r}",
@@ -134,7 +137,7 @@ def kept_answers(config: LmEvalConfig) -> Any:
 def model_of(config: LmEvalConfig, folder: str) -> Iterator[Any]:
     """The model with lm-eval's interface, on the requested engine. What it needs here is copied to `folder`."""
     if config.model_path is not None:
-        but = WEIGHTS if isinstance(config.engine, Endpoint) else ()
+        but = () if reads_weights(config.engine) else WEIGHTS
         copy_to_local(config.model_path, folder, but=but)
     if isinstance(config.engine, Endpoint):
         with behind(config.engine, folder if config.model_path else None, config.max_length) as lm:
@@ -146,17 +149,18 @@ def model_of(config: LmEvalConfig, folder: str) -> Iterator[Any]:
 
         yield JaxLM(*load_model(folder), batch_size=config.batch_size, max_length=config.max_length)
         return
-    with served(config.engine, folder, config.max_length) as lm:
+    assert config.model_path is not None  # `check_tasks` refuses others without an endpoint
+    with served(config.engine, folder, config.model_path, config.max_length) as lm:
         yield lm
 
 
 @contextmanager
-def served(engine: Engine, folder: str, max_length: int | None) -> Iterator[Any]:
-    """The model behind a server that ends with the block."""
+def served(engine: Engine, folder: str, model_path: str, max_length: int | None) -> Iterator[Any]:
+    """The model behind servers that end with the block."""
     from marin_assets.inference.generator import window_of
     from marin_assets.stages.evaluate.models.server_lm import ServerLM
 
-    with ModelServer(engine, folder) as server:
+    with ModelServers(engine, folder, model_path) as server:
         window = engine.max_length or window_of(folder)
         yield ServerLM(server, ModelTokenizer(folder), window=window, max_length=max_length)
 

@@ -27,7 +27,7 @@ from marin_assets.documents import Document, DocumentFiles, document_files, outp
 from marin_assets.documents.shards import SUFFIX
 from marin_assets.inference.decoder import Completion, Prompt
 from marin_assets.inference.endpoint.client import STOPS, EndpointClient
-from marin_assets.inference.engine import Endpoint, Engine, check_engine
+from marin_assets.inference.engine import Endpoint, Engine, check_engine, reads_weights
 from marin_assets.inference.journal import FOLDER as JOURNALS
 from marin_assets.inference.journal import Journal
 from marin_assets.stages.generate.template import Template, TemplateError
@@ -111,8 +111,9 @@ def _generator(config: GenerateConfig, folder: str) -> Iterator[Any]:
         with EndpointClient(config.engine) as client:
             yield TextGenerator(client)
         return
-    but = WEIGHTS if isinstance(config.engine, Endpoint) else ()
-    with open_generator(config.engine, copy_to_local(config.model_path, folder, but=but)) as generator:
+    but = () if reads_weights(config.engine) else WEIGHTS
+    local = copy_to_local(config.model_path, folder, but=but)
+    with open_generator(config.engine, local, config.model_path) as generator:
         yield generator
 
 

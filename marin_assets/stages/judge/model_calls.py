@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from marin_assets.inference.decoder import Completion, Prompt
-from marin_assets.inference.engine import Engine, check_engine
+from marin_assets.inference.engine import Engine, check_engine, reads_weights
 from marin_assets.inference.generator import SCORING_ROOM, Generator, open_generator
 from marin_assets.inference.journal import FOLDER, Journal
-from marin_assets.inference.local_copy import copy_to_local
+from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
 from marin_assets.stages.judge.conversations import JudgeError, Message
 from marin_resources.step_api.progress import report_step
 from marin_resources.storage.files import remove_folder
@@ -106,9 +106,10 @@ def open_model(
     if engine is not None:
         check_engine(engine)
     journal = Journal(output_path, "calls", save_every_s=save_every_s)
+    but = () if reads_weights(engine) else WEIGHTS
     with (
         tempfile.TemporaryDirectory(prefix="judge-") as folder,
-        open_generator(engine, copy_to_local(model_path, folder)) as generator,
+        open_generator(engine, copy_to_local(model_path, folder, but=but), model_path) as generator,
     ):
         yield ModelCalls(generator, journal, role)
 

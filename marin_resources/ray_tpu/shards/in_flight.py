@@ -43,7 +43,7 @@ class InFlight:
         requested = {**common, **ray_options(resources)}
         self._plain = ray.remote(run).options(**requested)
         self._reporting = ray.remote(_report_start_and_run).options(num_returns="streaming", **requested)
-        self._in_slot = ray.remote(run).options(**common, **self._slot_options(resources))
+        self._in_slot = ray.remote(run).options(**common, **slot_options(ray, resources))
         self._tasks: dict[Any, _ShardTask] = {}
         """By Ray's handle: the reference of a result, or a generator that first reports the start."""
 
@@ -74,16 +74,6 @@ class InFlight:
         """Cancel all tasks, so that no writer outlives its stage."""
         self._cancel(list(self._tasks))
         self._tasks.clear()
-
-    def _slot_options(self, resources: Resources) -> dict[str, Any]:
-        """Options of a task in a slot. A waiting process reserves no devices, so they are requested on any node."""
-        free = {**ray_options(resources), "num_cpus": 0}
-        free.pop("memory", None)
-        if resources.gpu or resources.tpu:
-            return free
-        here = self._ray.get_runtime_context().get_node_id()
-        pinned = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
-        return {**free, "scheduling_strategy": pinned}
 
     def _has_room(self, *, in_slot: bool) -> bool:
         running = sum(task.in_slot is in_slot for task in self._tasks.values())
@@ -122,6 +112,17 @@ class InFlight:
         except self._ray.exceptions.RayError:
             return False
         return True
+
+
+def slot_options(ray: Any, resources: Resources) -> dict[str, Any]:
+    """Options of a task in a slot. A waiting process reserves no devices, so they are requested on any node."""
+    free = {**ray_options(resources), "num_cpus": 0}
+    free.pop("memory", None)
+    if resources.gpu or resources.tpu:
+        return free
+    here = ray.get_runtime_context().get_node_id()
+    pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
+    return {**free, "scheduling_strategy": pinned}
 
 
 def _report_start_and_run(run: Callable[..., Any], *arguments: Any) -> Any:

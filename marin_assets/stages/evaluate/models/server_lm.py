@@ -17,7 +17,7 @@ from marin_assets.inference.endpoint.client import EndpointClient
 from marin_assets.inference.engine import EngineError, RequestError
 from marin_assets.inference.generator import body_of
 from marin_assets.inference.jax_model import ModelError
-from marin_assets.inference.server import ModelServer
+from marin_assets.inference.model_servers import ModelServers
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.models.generation_settings import until_stop
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
@@ -36,7 +36,7 @@ class ServerLM(TokenLM):
 
     def __init__(
         self,
-        server: ModelServer | EndpointClient,
+        server: ModelServers | EndpointClient,
         tokenizer: ModelTokenizer,
         *,
         window: int,

@@ -1,0 +1,227 @@
+"""Copies of one object in Ray processes of their own, among which calls are spread: servers of a model on many hosts.
+
+A copy whose process or node is lost is opened again elsewhere, and the calls that it had go to the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from marin_resources.hardware.resources import Resources
+from marin_resources.host.process import cpu_seconds
+from marin_resources.ray_tpu.ray_options import ray_options
+from marin_resources.ray_tpu.shards.connection import connect, task_environment
+from marin_resources.ray_tpu.shards.cpu_elsewhere import add_cpu_elsewhere
+from marin_resources.ray_tpu.shards.in_flight import slot_options
+from marin_resources.ray_tpu.shards.job_allocation import current_allocation
+from marin_resources.ray_tpu.shards.worker_context import activate, worker_context
+from marin_resources.types.errors import MarinError
+from marin_resources.wire.reference import load, reference_to
+
+LOSSES = 3
+"""Losses of processes, for each copy, without one answer between, after which no more are opened."""
+WAITING_EVERY_S = 60.0
+CLOSE_TIMEOUT_S = 40.0
+
+log = logging.getLogger(__name__)
+
+
+class ReplicaError(MarinError):
+    """The processes of the copies are lost again and again: one sentence."""
+
+
+@dataclass(eq=False)
+class _Replica:
+    number: int
+    actor: Any
+    is_open: bool = False
+    calls: int = 0
+    """Calls under way."""
+
+
+class Replicas:
+    """Open copies of an object. Use it in a `with` block, and `call` from many threads."""
+
+    def __init__(
+        self,
+        open_object: Callable[..., AbstractContextManager[Any]],
+        arguments: Sequence[Any],
+        *,
+        count: int,
+        resources: Resources,
+        calls_at_once: int,
+    ) -> None:
+        """`open_object` is importable; called with `arguments`, plain values, it gives the context manager of a copy.
+
+        `resources` are those of one copy. A copy gets `calls_at_once` calls at most.
+        """
+        self._reference, self._arguments = reference_to(open_object), tuple(arguments)
+        self._count, self._resources, self._calls_at_once = count, resources, calls_at_once
+        self._replicas: list[_Replica] = []
+        self._changed = threading.Condition()
+        self._losses = 0
+        """Since the last answer."""
+        self._failure: BaseException | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        """Open them, and wait for the first. Raises the error of a copy that cannot be opened, ReplicaError."""
+        self._ray, self._context = connect(), worker_context()
+        allocation = current_allocation()
+        self._in_slots = min(self._count, allocation.slots(self._resources)) if allocation else 0
+        try:
+            with self._changed:
+                for number in range(self._count):
+                    self._open(number)
+                self._changed.wait_for(lambda: self._failure or any(replica.is_open for replica in self._replicas))
+            if self._failure is not None:
+                raise self._failure
+        except BaseException:  # Ctrl-C too: no copy without its block
+            self._close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._close()
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Return what `method` of the copy with the fewest calls returns. Blocks.
+
+        Raises as the method does, ReplicaError.
+        """
+        from ray.exceptions import RayError, RayTaskError  # late, for its weight
+
+        while True:
+            replica = self._take()
+            try:
+                answer = self._ray.get(replica.actor.call.remote(method, arguments))
+            except RayTaskError as error:
+                raise error.cause from None
+            except RayError as error:
+                self._lose(replica, error)
+            else:
+                self._losses = 0
+                return answer
+            finally:
+                with self._changed:
+                    replica.calls -= 1
+                    self._changed.notify_all()
+
+    def _take(self) -> _Replica:
+        """The copy with the fewest calls, with one more."""
+        with self._changed:
+            while True:
+                if self._failure is not None:
+                    raise self._failure
+                if self._closed:
+                    raise ReplicaError("The copies were closed with the step.")
+                is_open = [replica for replica in self._replicas if replica.is_open]
+                replica = min(is_open, key=lambda replica: replica.calls, default=None)
+                if replica is not None and replica.calls < self._calls_at_once:
+                    replica.calls += 1
+                    return replica
+                self._changed.wait()
+
+    def _open(self, number: int) -> None:
+        """Begin to open a copy. The caller holds the lock."""
+        in_slot = number < self._in_slots
+        placed = slot_options(self._ray, self._resources) if in_slot else ray_options(self._resources)
+        options = {"runtime_env": task_environment(self._resources.cpus), **placed}
+        process = self._ray.remote(_Process).options(
+            max_restarts=0, max_task_retries=0, max_concurrency=self._calls_at_once + 1, **options
+        )
+        replica = _Replica(number, process.remote(self._reference, self._arguments, self._context))
+        self._replicas.append(replica)
+        threading.Thread(target=self._await_opened, args=(replica,), name=f"copy-{number}", daemon=True).start()
+
+    def _await_opened(self, replica: _Replica) -> None:
+        from ray.exceptions import RayError, RayTaskError  # late, for its weight
+
+        opened = replica.actor.open.remote()
+        try:
+            while not self._ray.wait([opened], timeout=WAITING_EVERY_S)[0]:
+                log.info("copy %d of %d is not open yet: %s", replica.number + 1, self._count, self._state())
+            self._ray.get(opened)
+        except RayTaskError as error:
+            self._fail(error.cause)
+        except RayError as error:
+            self._lose(replica, error)
+        else:
+            with self._changed:
+                replica.is_open = True
+                self._changed.notify_all()
+            log.info("copy %d of %d is open", replica.number + 1, self._count)
+
+    def _state(self) -> str:
+        is_open = sum(replica.is_open for replica in self._replicas)
+        return f"{is_open} are, each wants {self._resources.describe()}"
+
+    def _lose(self, replica: _Replica, error: BaseException) -> None:
+        """Open another copy in the place of a lost one, unless another thread has."""
+        with self._changed:
+            if replica not in self._replicas or self._closed:
+                return
+            self._replicas.remove(replica)
+            self._losses += 1
+            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
+            if self._losses > LOSSES * self._count:
+                self._failure = ReplicaError(
+                    f"Processes were lost {self._losses} times without an answer between, the last by {reason}"
+                )
+            else:
+                log.warning("copy %d of %d lost its process (%s); it is opened again", replica.number + 1, self._count,
+                            reason)  # fmt: skip
+                self._open(replica.number)
+            self._changed.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            self._failure = self._failure or error
+            self._changed.notify_all()
+
+    def _close(self) -> None:
+        with self._changed:
+            self._closed = True
+            replicas, self._replicas = self._replicas, []
+            self._changed.notify_all()
+        closed = [replica.actor.close.remote() for replica in replicas if replica.is_open]
+        ready = self._ray.wait(closed, num_returns=len(closed), timeout=CLOSE_TIMEOUT_S)[0] if closed else []
+        for replica in replicas:
+            self._ray.kill(replica.actor)
+        for reference in ready:
+            self._add_cpu(reference)
+
+    def _add_cpu(self, closed: Any) -> None:
+        from ray.exceptions import RayError  # late, for its weight
+
+        try:
+            add_cpu_elsewhere(self._ray.get(closed))
+        except RayError as error:
+            log.warning("a copy did not close (%s): its CPU time is not counted", type(error).__name__)
+
+
+class _Process:
+    """A Ray actor with a copy."""
+
+    def __init__(self, reference: str, arguments: Sequence[Any], context: Mapping[str, Any]) -> None:
+        self._reference, self._arguments, self._context = reference, arguments, context
+        self._object: Any = None
+        self._activated, self._opened = ExitStack(), ExitStack()
+
+    def open(self) -> None:
+        self._activated.enter_context(activate(self._context))  # until the process ends
+        self._object = self._opened.enter_context(load(self._reference)(*self._arguments))
+
+    def call(self, method: str, arguments: Sequence[Any]) -> Any:
+        return getattr(self._object, method)(*arguments)
+
+    def close(self) -> float:
+        """Close the copy. Returns the CPU seconds of this process and of those that it had started."""
+        self._opened.close()
+        return cpu_seconds()
