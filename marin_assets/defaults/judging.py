@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from marin_assets.defaults.environment import extras_on
-from marin_assets.inference.engine import Engine, require_engine
+from marin_assets.inference.engine import Endpoint, Engine, in_version, key_variables, require_engine
 from marin_assets.stages.judge.answer_instructions import AnswerInstructionsConfig, answer_instructions
 from marin_assets.stages.judge.compare_answers import CompareAnswersConfig, compare_answers
 from marin_assets.stages.judge.grade_answers import GradeAnswersConfig, grade_answers
@@ -23,9 +23,9 @@ from marin_resources.types.near_names import expected_one_of
 def default_answers(
     name: str,
     instructions: Step | InputName,
-    model: Step | InputName,
+    model: Step | InputName | None,
     *,
-    engine: Engine | None = None,
+    engine: Engine | Endpoint | None = None,
     resources: Resources | None = None,
     expectations: Sequence[Expectation] = (),
     **fields: Any,
@@ -33,8 +33,8 @@ def default_answers(
     """Return the step "answers/<name>": the answers of the model that `model` exports to `instructions`.
 
     They are conversations, of which the user's texts are taken, or rows of MT-bench or AlpacaEval. `engine` is our JAX
-    model in the step's process if None. `fields` are those of AnswerInstructionsConfig, such as max_tokens=512; each
-    enters the version.
+    model in the step's process if None; with an Endpoint, `model` may be None: then the endpoint gets the messages.
+    `fields` are those of AnswerInstructionsConfig, such as max_tokens=512; each enters the version.
     """
     config = AnswerInstructionsConfig(
         model_path=_model(model), instructions_path=output_path_of(instructions), engine=_engine(engine)
@@ -48,10 +48,10 @@ def default_judge(
     name: str,
     answers: Step | InputName,
     baseline: Step | InputName,
-    judge: Step | InputName,
+    judge: Step | InputName | None,
     *,
     max_unjudged: float = 0.05,
-    engine: Engine | None = None,
+    engine: Engine | Endpoint | None = None,
     resources: Resources | None = None,
     expectations: Sequence[Expectation] = (),
     **fields: Any,
@@ -59,8 +59,8 @@ def default_judge(
     """Return the step "judgements/<name>": how often the model that `judge` exports prefers `answers` to `baseline`.
 
     Both are outputs of `default_answers`, or conversations. Of all instructions the share `max_unjudged` at most may be
-    without a verdict: a check. `engine` is the judge's. `fields` are those of CompareAnswersConfig, such as
-    both_orders=True or verdict="text"; each enters the version.
+    without a verdict: a check. `engine` is the judge's; with an Endpoint and verdict="text", `judge` may be None.
+    `fields` are those of CompareAnswersConfig, such as both_orders=True or verdict="text"; each enters the version.
     """
     config = CompareAnswersConfig(
         answers_path=output_path_of(answers),
@@ -77,10 +77,10 @@ def default_judge(
 def default_grades(
     name: str,
     answers: Step | InputName,
-    judge: Step | InputName,
+    judge: Step | InputName | None,
     *,
     max_ungraded: float = 0.05,
-    engine: Engine | None = None,
+    engine: Engine | Endpoint | None = None,
     resources: Resources | None = None,
     expectations: Sequence[Expectation] = (),
     **fields: Any,
@@ -97,15 +97,17 @@ def default_grades(
     return _step(f"grades/{name}", grade_answers, _with(config, own, fields), resources, checks)
 
 
-def _model(model: Step | InputName) -> InputName:
+def _model(model: Step | InputName | None) -> InputName | None:
     """The folder of its export: "hf" of a step that trains, or what is given by its path."""
+    if model is None:
+        return None
     return output_path_of(model) if isinstance(model, InputName) else output_path_of(model, "hf")
 
 
-def _engine(engine: Engine | None) -> Engine | None:
+def _engine(engine: Engine | Endpoint | None) -> Engine | Endpoint | None:
     if engine is not None:
         require_engine(engine)
-    return engine
+    return in_version(engine)
 
 
 def _with(config: Any, own: Sequence[str], fields: dict[str, Any]) -> Any:
@@ -124,6 +126,7 @@ def _step(name: str, fn: Any, config: Any, resources: Resources | None, expectat
         config=config,
         resources=resources or cpu(),
         extras=extras_on(resources, "train", "evaluate"),
+        env=key_variables(config.engine),
         resumable=True,
         expectations=expectations,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from marin_assets.inference.decoder import Completion, Decoder, Prompt
-from marin_assets.inference.endpoint.answers import completion_of
+from marin_assets.inference.endpoint.answers import completion_of, likelihood_of
 from marin_assets.inference.endpoint.client import EndpointClient
-from marin_assets.inference.engine import Endpoint, Engine, EngineError
+from marin_assets.inference.engine import Endpoint, Engine, EngineError, reads_weights
 from marin_assets.inference.jax_model import ModelError, load_model, replicate
+from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
 from marin_assets.inference.model_servers import ModelServers
 from marin_assets.inference.scorer import Scorer
 from marin_assets.inference.tokenizer import ModelTokenizer
@@ -126,24 +128,32 @@ class ServedGenerator(Generator):
                 yield {"prompt": list(ids), "max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True}
 
         def take(number: int, answer: Mapping[str, Any]) -> None:
-            on_logprob(number, answer["choices"][0]["logprobs"]["token_logprobs"][lengths.pop(number) - 1])
+            on_logprob(number, likelihood_of(answer, lengths.pop(number), 1)[0])
 
         self._server.map("/v1/completions", bodies(), take)
 
 
 @contextmanager
-def open_generator(engine: Engine | Endpoint | None, folder: str, model_path: str) -> Iterator[Generator]:
-    """A generator of the model in a local folder, a copy of that at `model_path`, for the block; our JAX model in this
-    process if `engine` is None. Of an endpoint's model the folder has the tokenizer.
+def open_generator(engine: Engine | Endpoint | None, model_path: str | None) -> Iterator[Generator | TextGenerator]:
+    """A generator of an exported model, for the block; our JAX model in this process if `engine` is None.
 
-    Raises ModelError, EngineError.
+    Of an endpoint's model the export is for its tokenizer; without one (None), the generator takes texts. What is read
+    of the export is copied to this machine. Raises ModelError, EngineError.
     """
-    if engine is None:
-        yield JaxGenerator(*load_model(folder))
+    if model_path is None:
+        if not isinstance(engine, Endpoint):
+            raise EngineError(f"The engine is {engine!r}, expected an Endpoint where no export is given. Give one.")
+        with EndpointClient(engine) as client:
+            yield TextGenerator(client)
         return
-    servers = EndpointClient(engine) if isinstance(engine, Endpoint) else ModelServers(engine, folder, model_path)
-    with servers as server:
-        yield ServedGenerator(server, ModelTokenizer(folder), window=engine.max_length or window_of(folder))
+    with tempfile.TemporaryDirectory(prefix="model-") as folder:
+        copy_to_local(model_path, folder, but=() if reads_weights(engine) else WEIGHTS)
+        if engine is None:
+            yield JaxGenerator(*load_model(folder))
+            return
+        servers = EndpointClient(engine) if isinstance(engine, Endpoint) else ModelServers(engine, folder, model_path)
+        with servers as server:
+            yield ServedGenerator(server, ModelTokenizer(folder), window=engine.max_length or window_of(folder))
 
 
 def body_of(prompt: Prompt) -> dict[str, Any]:

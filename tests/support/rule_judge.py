@@ -67,6 +67,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/v1/chat/completions":  # by the same template
+            turns = "".join("%s: %s\\n" % (turn["role"], turn["content"]) for turn in body["messages"])
+            message = {{"role": "assistant", "content": words(turns + "assistant:")}}
+            self.answer({{"choices": [{{"message": message, "finish_reason": "stop"}}], "usage": {{}}}})
+            return
         with open(requests, "a") as file:
             file.write(json.dumps(tokenizer.decode(body["prompt"])) + "\\n")
         choice = {{"text": "", "finish_reason": "stop", "logprobs": None}}
@@ -75,7 +80,8 @@ class Handler(BaseHTTPRequestHandler):
             text, letter = tokenizer.decode(body["prompt"][:-1]), tokenizer.decode(body["prompt"][-1:])
             first = share(text)
             p = 1e-4 if first is None or letter.startswith(" ") else first if letter == "A" else 1 - first
-            choice["logprobs"] = {{"token_logprobs": [None] + [-1.0] * (len(body["prompt"]) - 2) + [math.log(p), -1.0]}}
+            numbers = [None] + [-1.0] * (len(body["prompt"]) - 2) + [math.log(p), -1.0]
+            choice["logprobs"] = {{"token_logprobs": numbers, "top_logprobs": [{{"x": number}} for number in numbers]}}
         else:
             choice["text"] = words(tokenizer.decode(body["prompt"]))
         self.answer({{"choices": [choice], "usage": {{"completion_tokens": 3}}}})

@@ -15,19 +15,18 @@ from __future__ import annotations
 
 import logging
 import math
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marin_assets.documents import Document, DocumentFiles, document_files, output_name, read_documents, write_documents
 from marin_assets.documents.shards import SUFFIX
 from marin_assets.inference.decoder import Completion, Prompt
-from marin_assets.inference.endpoint.client import STOPS, EndpointClient
-from marin_assets.inference.engine import Endpoint, Engine, check_engine, reads_weights
+from marin_assets.inference.endpoint.client import STOPS
+from marin_assets.inference.engine import Endpoint, Engine, check_engine
 from marin_assets.inference.journal import FOLDER as JOURNALS
 from marin_assets.inference.journal import Journal
 from marin_assets.stages.generate.template import Template, TemplateError
@@ -91,30 +90,15 @@ def generate_from_documents(config: GenerateConfig) -> dict[str, Any]:
     log.info("%d of %d shards to generate", len(remaining), len(documents.shards))
     rate = 0.0
     if remaining:
-        with tempfile.TemporaryDirectory(prefix="generate-") as folder, _generator(config, folder) as generator:
+        from marin_assets.inference.generator import open_generator  # late, for the weight of its imports
+
+        with open_generator(config.engine, config.model_path) as generator:
             rate = _Run(config, template, generator).generate(
                 {output_name(shard, SUFFIX): shard.path for shard in remaining}
             )
     with suppress(FileNotFoundError):
         remove_folder(join(config.output_path, JOURNALS))  # a kill may have left that of a finished shard
     return {**_counts(config, documents), "tokens_per_second": rate, **documents.counts}
-
-
-@contextmanager
-def _generator(config: GenerateConfig, folder: str) -> Iterator[Any]:
-    """A generator of the model: of tokens if its tokenizer is here, else of texts."""
-    from marin_assets.inference.generator import TextGenerator, open_generator
-    from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
-
-    if config.model_path is None:
-        assert isinstance(config.engine, Endpoint)  # `_checked` refuses others
-        with EndpointClient(config.engine) as client:
-            yield TextGenerator(client)
-        return
-    but = () if reads_weights(config.engine) else WEIGHTS
-    local = copy_to_local(config.model_path, folder, but=but)
-    with open_generator(config.engine, local, config.model_path) as generator:
-        yield generator
 
 
 def _checked(config: GenerateConfig) -> Template:

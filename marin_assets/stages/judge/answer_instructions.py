@@ -17,9 +17,11 @@ from typing import Any
 
 from marin_assets.documents import shard_name, write_rows
 from marin_assets.inference.decoder import Prompt
-from marin_assets.inference.engine import Engine
+from marin_assets.inference.endpoint.client import STOPS
+from marin_assets.inference.engine import Endpoint, Engine
+from marin_assets.inference.generator import TextPrompt
 from marin_assets.stages.judge.conversations import Conversation, JudgeError, read_conversations
-from marin_assets.stages.judge.model_calls import ModelCalls, open_model, remove_journal
+from marin_assets.stages.judge.model_calls import ModelCalls, open_model, remove_journal, require_model
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -30,8 +32,8 @@ KINDS = ("jax",)
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerInstructionsConfig:
-    model_path: str
-    """Folder of a Hugging Face export."""
+    model_path: str | None
+    """Folder of a Hugging Face export; None: an endpoint's model, which gets messages."""
     instructions_path: str
     output_path: str = THIS_OUTPUT_PATH
     max_tokens: int = versioned(1024)
@@ -42,7 +44,7 @@ class AnswerInstructionsConfig:
     """Seed of the first instruction; that of each further one is greater by 1."""
     stop: tuple[str, ...] = versioned(())
     """Texts that end an answer, and are not in it."""
-    engine: Engine | None = None
+    engine: Engine | Endpoint | None = None
     """Engine that computes the answers: our JAX model in this process if None."""
     save_every_s: float | None = None
     """Interval between two saves of answers; None: as short as writing takes 2 % of the time."""
@@ -63,7 +65,7 @@ def answer_instructions(config: AnswerInstructionsConfig) -> dict[str, Any]:
     with open_model(config.engine, config.model_path, config.output_path, config.save_every_s, "model") as calls:
         too_long = _answer(config, conversations, calls)
         rows = [_row(conversation, _made(conversation, calls.rows)) for conversation in conversations.values()]
-        window = calls.generator.max_length
+        window = calls.window
     made = [answer for row in rows for answer in row["metadata"]["generated"]]
     if not made:
         raise JudgeError(
@@ -89,6 +91,12 @@ def _check(config: AnswerInstructionsConfig) -> None:
             f"AnswerInstructionsConfig has max_tokens={config.max_tokens!r}, temperature={config.temperature!r} and "
             f"seed={config.seed!r}, expected at least 1, at least 0 and at least 0."
         )
+    require_model(config.model_path, config.engine)
+    if isinstance(config.engine, Endpoint) and len(config.stop) > STOPS:
+        raise JudgeError(
+            f"AnswerInstructionsConfig has {len(config.stop)} texts in stop, expected {STOPS} at most: OpenAI's API "
+            "takes no more. Leave some out."
+        )
     if "" in config.stop:
         raise JudgeError("AnswerInstructionsConfig has an empty text in stop, expected texts that end an answer.")
 
@@ -97,23 +105,21 @@ def _answer(config: AnswerInstructionsConfig, conversations: Mapping[str, Conver
     """Have all turns answered, the first of all, then the second. Returns the ids of those that end too early."""
     too_long: set[str] = set()
     for turn in range(max(len(conversation.turns) for conversation in conversations.values())):
-        prompts: dict[str, Prompt] = {}
+        prompts: dict[str, Prompt | TextPrompt] = {}
         for number, (id_, conversation) in enumerate(conversations.items()):
             if turn >= len(conversation.turns) or id_ in too_long:
                 continue
-            ids = calls.chat(
-                conversation.messages_to(turn, [answer["text"] for answer in _made(conversation, calls.rows)])
-            )
-            if not calls.fits(ids, config.max_tokens):
-                too_long.add(id_)
-                continue
-            prompts[_key(id_, turn)] = Prompt(
-                ids=ids,
-                max_tokens=config.max_tokens,
+            answers = [answer["text"] for answer in _made(conversation, calls.rows)]
+            fitting = calls.prompts(
+                {_key(id_, turn): conversation.messages_to(turn, answers)},
+                config.max_tokens,
                 stops=tuple(config.stop),
                 temperature=config.temperature,
                 seed=config.seed + number,
             )
+            prompts |= fitting
+            if not fitting:
+                too_long.add(id_)
         calls.complete(prompts)
     return too_long
 

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import Document
-from marin_assets.inference.decoder import Prompt
-from marin_assets.inference.engine import Engine
+from marin_assets.inference.engine import Endpoint, Engine
 from marin_assets.stages.judge.conversations import JudgeError
-from marin_assets.stages.judge.model_calls import ModelCalls, open_model, remove_journal
+from marin_assets.stages.judge.model_calls import ModelCalls, open_model, remove_journal, require_model
 from marin_assets.stages.judge.output_files import task_of, write_judgements
 from marin_assets.stages.judge.page import Example, page_of_judgements
 from marin_assets.stages.judge.pairs import Pair, read_pairs
@@ -75,8 +74,8 @@ class CompareAnswersConfig:
     """Conversations with the answers of the model."""
     baseline_path: str
     """Conversations with other answers to the same instructions."""
-    judge_path: str
-    """Folder of a Hugging Face export, with a chat template."""
+    judge_path: str | None
+    """Folder of a Hugging Face export, with a chat template; None: an endpoint's model, which gets messages."""
     output_path: str = THIS_OUTPUT_PATH
     verdict: str = versioned(LOGPROBS)
     """The way in which the verdict is read: "logprobs" or "text"."""
@@ -94,7 +93,7 @@ class CompareAnswersConfig:
     """With "logprobs": the least probability of "A" and "B" together; with less, the judge has given no verdict."""
     task: str = versioned("pairwise")
     """Name of the task in the scores."""
-    engine: Engine | None = None
+    engine: Engine | Endpoint | None = None
     """Engine of the judge: our JAX model in this process if None."""
     save_every_s: float | None = None
     """Interval between two saves of judgements; None: as short as writing takes 2 % of the time."""
@@ -135,11 +134,8 @@ def compare_answers(config: CompareAnswersConfig) -> dict[str, Any]:
     pairs = read_pairs(config.answers_path, config.baseline_path)
     calls = [call for pair in pairs for call in _calls(config, pair)]
     with open_model(config.engine, config.judge_path, config.output_path, config.save_every_s) as judge:
-        prompts = {call.key: judge.chat(_messages(config, prompt, call)) for call in calls}
-        max_tokens = config.max_tokens if config.verdict == TEXT else 0
-        fitting = {key: ids for key, ids in prompts.items() if judge.fits(ids, max_tokens)}
-        verdicts = _judge(config, judge, fitting)
-        rows = {key: judge.rows[key] for key in fitting}
+        verdicts = _judge(config, judge, {call.key: _messages(config, prompt, call) for call in calls})
+        rows = {key: judge.rows[key] for key in verdicts}
     preferences = _preferences(pairs, calls, verdicts)
     preferred = list(preferences.values())
     of_all = task_scores(preferred)
@@ -167,6 +163,12 @@ def _checked(config: CompareAnswersConfig) -> JudgePrompt:
             f"CompareAnswersConfig has max_tokens={config.max_tokens!r} and least_mass={config.least_mass!r}, expected "
             "at least 1, and a probability below 1."
         )
+    require_model(config.judge_path, config.engine)
+    if config.judge_path is None and config.verdict == LOGPROBS:
+        raise JudgeError(
+            'CompareAnswersConfig has verdict="logprobs" and no judge_path, expected the tokenizer of a judge whose '
+            'log-probabilities are read. Set verdict="text".'
+        )
     if not config.task or config.task.startswith("/"):
         raise JudgeError(f"task is {config.task!r}, expected the name of a task, such as 'pairwise'.")
     own = LETTER_PROMPT if config.verdict == LOGPROBS else TEXT_PROMPT
@@ -187,15 +189,16 @@ def _messages(config: CompareAnswersConfig, prompt: JudgePrompt, call: _Call) ->
 
 
 def _judge(
-    config: CompareAnswersConfig, judge: ModelCalls, prompts: Mapping[str, tuple[int, ...]]
+    config: CompareAnswersConfig, judge: ModelCalls, chats: Mapping[str, list[dict[str, str]]]
 ) -> dict[str, float | Unreadable]:
-    """By key: how much the answer that stands first is preferred, or why that is not seen."""
+    """By key: how much the answer that stands first is preferred, or why that is not seen. Too long ones are left
+    out."""
     if config.verdict == TEXT:
-        judge.complete({key: Prompt(ids=ids, max_tokens=config.max_tokens) for key, ids in prompts.items()})
+        judge.complete(prompts := judge.prompts(chats, config.max_tokens))
         return {key: preference_of(judge.rows[key]["text"]) for key in prompts}
     first, second = (judge.tokens_of(letter) for letter in (FIRST, SECOND))
-    judge.score(prompts, [*first, *second])
-    return {key: _share_of(judge.rows[key]["logprobs"], len(first), config.least_mass) for key in prompts}
+    judge.score(scored := judge.scored(chats), [*first, *second])
+    return {key: _share_of(judge.rows[key]["logprobs"], len(first), config.least_mass) for key in scored}
 
 
 def _share_of(logprobs: Sequence[float], firsts: int, least_mass: float) -> float | Unreadable:

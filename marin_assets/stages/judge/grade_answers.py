@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.documents import Document
-from marin_assets.inference.decoder import Prompt
-from marin_assets.inference.engine import Engine
+from marin_assets.inference.engine import Endpoint, Engine
 from marin_assets.stages.judge.conversations import Conversation, JudgeError, read_conversations
-from marin_assets.stages.judge.model_calls import open_model, remove_journal
+from marin_assets.stages.judge.model_calls import open_model, remove_journal, require_model
 from marin_assets.stages.judge.output_files import task_of, write_judgements
 from marin_assets.stages.judge.page import Example, page_of_judgements
 from marin_assets.stages.judge.prompt import JudgePrompt
@@ -55,8 +54,8 @@ PROMPT, REFERENCE_PROMPT = BEFORE + TASK, BEFORE + REFERENCES + TASK
 class GradeAnswersConfig:
     answers_path: str
     """Conversations with the answers of the model."""
-    judge_path: str
-    """Folder of a Hugging Face export, with a chat template."""
+    judge_path: str | None
+    """Folder of a Hugging Face export, with a chat template; None: an endpoint's model, which gets messages."""
     output_path: str = THIS_OUTPUT_PATH
     prompt: str = versioned(PROMPT)
     """The judge's prompt, with {conversation}."""
@@ -68,7 +67,7 @@ class GradeAnswersConfig:
     """Most tokens of a judge's text."""
     task: str = versioned("grades")
     """Name of the task in the scores."""
-    engine: Engine | None = None
+    engine: Engine | Endpoint | None = None
     """Engine of the judge: our JAX model in this process if None."""
     save_every_s: float | None = None
     """Interval between two saves of judgements; None: as short as writing takes 2 % of the time."""
@@ -119,15 +118,13 @@ def grade_answers(config: GradeAnswersConfig) -> dict[str, Any]:
             f"No conversation below {config.answers_path!r} has an answer. Give the output of answer_instructions."
         )
     with open_model(config.engine, config.judge_path, config.output_path, config.save_every_s) as judge:
-        prompts: dict[str, Prompt] = {}
+        chats: dict[str, list[dict[str, str]]] = {}
         for answer in answers:
             prompt = with_reference if answer.references else plain
             text = prompt.render({"conversation": answer.text, "reference": answer.references})
             system = [{"role": "system", "content": config.system_prompt}] if config.system_prompt else []
-            ids = judge.chat([*system, {"role": "user", "content": text}])
-            if judge.fits(ids, config.max_tokens):
-                prompts[answer.key] = Prompt(ids=ids, max_tokens=config.max_tokens)
-        judge.complete(prompts)
+            chats[answer.key] = [*system, {"role": "user", "content": text}]
+        judge.complete(prompts := judge.prompts(chats, config.max_tokens))
         rows = {key: judge.rows[key] for key in prompts}
     verdicts = {key: grade_of(row["text"]) for key, row in rows.items()}
     grades = {key: verdict for key, verdict in verdicts.items() if not isinstance(verdict, str)}
@@ -149,6 +146,7 @@ def grade_answers(config: GradeAnswersConfig) -> dict[str, Any]:
 def _checked(config: GradeAnswersConfig) -> tuple[JudgePrompt, JudgePrompt]:
     if config.max_tokens < 1:
         raise JudgeError(f"GradeAnswersConfig has max_tokens={config.max_tokens!r}, expected at least 1.")
+    require_model(config.judge_path, config.engine)
     if not config.task or config.task.startswith("/"):
         raise JudgeError(f"task is {config.task!r}, expected the name of a task, such as 'grades'.")
     return JudgePrompt(config.prompt, ["conversation"]), JudgePrompt(

@@ -5,16 +5,14 @@ Greedy results do not depend on where a step was interrupted.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from marin_assets.inference.decoder import Completion, Prompt
-from marin_assets.inference.engine import Engine, check_engine, reads_weights
-from marin_assets.inference.generator import SCORING_ROOM, Generator, open_generator
+from marin_assets.inference.engine import Endpoint, Engine, check_engine
+from marin_assets.inference.generator import SCORING_ROOM, Generator, TextGenerator, TextPrompt, open_generator
 from marin_assets.inference.journal import FOLDER, Journal
-from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
 from marin_assets.stages.judge.conversations import JudgeError, Message
 from marin_resources.step_api.progress import report_step
 from marin_resources.storage.files import remove_folder
@@ -24,33 +22,63 @@ from marin_resources.storage.paths import join
 class ModelCalls:
     """A model with a journal. The results are in `rows`, by the keys of the calls."""
 
-    def __init__(self, generator: Generator, journal: Journal, role: str) -> None:
-        """`role` is the model's in a sentence: "judge" or "model"."""
+    def __init__(self, generator: Generator | TextGenerator, journal: Journal, role: str) -> None:
+        """`role` is the model's in a sentence: "judge" or "model". A TextGenerator is a model that gets messages."""
         self.generator, self._journal, self._role = generator, journal, role
 
     @property
     def rows(self) -> Mapping[str, Mapping[str, Any]]:
         return self._journal.rows
 
-    def chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """The tokens of a conversation up to the model's answer. Raises JudgeError without a chat template."""
-        if not self.generator.tokenizer.chat_template:
+    @property
+    def window(self) -> int | None:
+        """Tokens of a prompt and its answer; None if they cannot be counted here."""
+        return None if isinstance(self.generator, TextGenerator) else self.generator.max_length
+
+    @property
+    def _by_tokens(self) -> Generator:
+        assert isinstance(self.generator, Generator)  # `compare_answers` refuses log-probabilities of others
+        return self.generator
+
+    def prompts(
+        self, chats: Mapping[str, Sequence[Message]], max_tokens: int, **settings: Any
+    ) -> dict[str, Prompt | TextPrompt]:
+        """The prompts of conversations, but of those that do not fit in the window. Raises JudgeError.
+
+        `settings` are fields of Prompt. Messages whose tokens cannot be counted here are left to the endpoint.
+        """
+        if isinstance(self.generator, TextGenerator):
+            return {
+                key: TextPrompt(text=tuple(messages), max_tokens=max_tokens, **settings)
+                for key, messages in chats.items()
+            }
+        return {
+            key: Prompt(ids=ids, max_tokens=max_tokens, **settings)
+            for key, ids in self.scored(chats, max_tokens).items()
+        }
+
+    def scored(self, chats: Mapping[str, Sequence[Message]], max_tokens: int = 0) -> dict[str, tuple[int, ...]]:
+        """The tokens of conversations up to the model's answer, of those that fit in the window beside `max_tokens`, or
+        beside one that is scored. Raises JudgeError for a tokenizer without a chat template."""
+        room = self._by_tokens.max_length - (max_tokens or 1 + SCORING_ROOM)
+        tokens = {key: self._ids(messages) for key, messages in chats.items()}
+        return {key: ids for key, ids in tokens.items() if len(ids) <= room}
+
+    def _ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        tokenizer = self._by_tokens.tokenizer
+        if not tokenizer.chat_template:
             raise JudgeError(
                 f"The tokenizer of the {self._role} has no chat template, expected a model that chats. Give one that "
                 "default_sft has trained, or add chat_template to its tokenizer_config.json."
             )
-        return tuple(self.generator.tokenizer.encode_chat(messages))
-
-    def fits(self, ids: Sequence[int], max_tokens: int) -> bool:
-        """Whether the window has room for a prompt and an answer; of 0 tokens: for the score of one behind it."""
-        return len(ids) + (max_tokens or 1 + SCORING_ROOM) <= self.generator.max_length
+        return tuple(tokenizer.encode_chat(messages))
 
     def tokens_of(self, letter: str) -> list[int]:
         """The tokens that begin an answer with this letter: with and without a space before it.
 
         Raises JudgeError for a tokenizer that has neither.
         """
-        encoded = [self.generator.tokenizer.encode(text) for text in (letter, f" {letter}")]
+        encoded = [self._by_tokens.tokenizer.encode(text) for text in (letter, f" {letter}")]
         if tokens := sorted({ids[0] for ids in encoded if len(ids) == 1}):
             return tokens
         raise JudgeError(
@@ -58,7 +86,7 @@ class ModelCalls:
             'verdict="text".'
         )
 
-    def complete(self, prompts: Mapping[str, Prompt]) -> None:
+    def complete(self, prompts: Mapping[str, Prompt | TextPrompt]) -> None:
         """Complete those that have no row: {"text", "tokens", "finish"}."""
         keys = [key for key in prompts if key not in self.rows]
 
@@ -67,7 +95,8 @@ class ModelCalls:
             self._add(keys[number], facts)
 
         with self._saved():
-            self.generator.run((prompts[key] for key in keys), take)
+            generator: Any = self.generator  # tokens or texts, as `prompts` made them
+            generator.run((prompts[key] for key in keys), take)
 
     def score(self, prompts: Mapping[str, Sequence[int]], tokens: Sequence[int]) -> None:
         """Score, of those that have no row, each of `tokens` as the first of the answer: {"logprobs"}, in nats."""
@@ -83,7 +112,7 @@ class ModelCalls:
                 del partial[key]
 
         with self._saved():
-            self.generator.score_last(((*prompts[key], token) for key, token in calls), take)
+            self._by_tokens.score_last(((*prompts[key], token) for key, token in calls), take)
 
     def _add(self, key: str, facts: Mapping[str, Any]) -> None:
         self._journal.add({"place": key, **facts})
@@ -100,18 +129,27 @@ class ModelCalls:
 
 @contextmanager
 def open_model(
-    engine: Engine | None, model_path: str, output_path: str, save_every_s: float | None, role: str = "judge"
+    engine: Engine | Endpoint | None,
+    model_path: str | None,
+    output_path: str,
+    save_every_s: float | None,
+    role: str = "judge",
 ) -> Iterator[ModelCalls]:
-    """The model for the block. Raises EngineError, ModelError."""
+    """The model for the block; without a path that of an endpoint, by its messages. Raises EngineError, ModelError."""
     if engine is not None:
         check_engine(engine)
     journal = Journal(output_path, "calls", save_every_s=save_every_s)
-    but = () if reads_weights(engine) else WEIGHTS
-    with (
-        tempfile.TemporaryDirectory(prefix="judge-") as folder,
-        open_generator(engine, copy_to_local(model_path, folder, but=but), model_path) as generator,
-    ):
+    with open_generator(engine, model_path) as generator:
         yield ModelCalls(generator, journal, role)
+
+
+def require_model(model_path: str | None, engine: Engine | Endpoint | None) -> None:
+    """Raise JudgeError for a model that is nowhere."""
+    if model_path is None and not isinstance(engine, Endpoint):
+        raise JudgeError(
+            f"The engine is {engine!r}, and no folder of a model is given, expected an Endpoint, or the folder of an "
+            "export. Give one of them."
+        )
 
 
 def remove_journal(output_path: str) -> None:

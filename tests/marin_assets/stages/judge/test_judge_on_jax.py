@@ -34,7 +34,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def scores_of(engine: Engine | None, model_path: str) -> list[float]:
     texts, found = [[0, *range(10, 10 + length)] for length in (1, 7, 40, 3)], dict[int, float]()
-    with open_generator(engine, model_path, model_path) as generator:
+    with open_generator(engine, model_path) as generator:
         generator.score_last(texts, lambda number, logprob: found.update({number: logprob}))
     return [found[number] for number in range(len(texts))]
 
