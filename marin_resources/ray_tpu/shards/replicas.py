@@ -102,7 +102,7 @@ class Replicas:
             try:
                 answer = self._ray.get(replica.actor.call.remote(method, arguments))
             except RayTaskError as error:
-                raise error.cause from None
+                raise error.cause or error from None  # it has none that could not be sent
             except RayError as error:
                 self._lose(replica, error)
             else:
@@ -149,7 +149,7 @@ class Replicas:
                 log.info("copy %d of %d is not open yet: %s", replica.number + 1, self._count, self._state())
             self._ray.get(opened)
         except RayTaskError as error:
-            self._fail(error.cause)
+            self._fail(error.cause or error)
         except RayError as error:
             self._lose(replica, error)
         else:
