@@ -89,8 +89,12 @@ def _check(config: AnswerInstructionsConfig) -> None:
             f"AnswerInstructionsConfig has max_tokens={config.max_tokens!r}, temperature={config.temperature!r} and "
             f"seed={config.seed!r}, expected at least 1, at least 0 and at least 0."
         )
-    if "" in config.stop:
-        raise JudgeError("AnswerInstructionsConfig has an empty text in stop, expected texts that end an answer.")
+    stop: object = config.stop
+    if not isinstance(stop, tuple | list) or not all(isinstance(text, str) and text for text in stop):
+        raise JudgeError(
+            f"AnswerInstructionsConfig has stop={stop!r}, expected a tuple of texts, none of them empty, such as "
+            "('END',)."
+        )
 
 
 def _answer(config: AnswerInstructionsConfig, conversations: Mapping[str, Conversation], calls: ModelCalls) -> set[str]:
