@@ -46,8 +46,8 @@ OUT_OF_MEMORY = re.compile(
 PORT_TAKEN = re.compile(r"address already in use", re.I)
 SHOWN_LINES = 15
 VLLM_ROOM = 2
-"""Tokens beyond the window that vLLM needs to score a text which fills it: its last token, which is a target
-and no input, and one that it generates."""
+"""Tokens beyond the window that vLLM needs to score a text which fills it: the text's last, which is no input, and one
+that it generates."""
 UNSCALED = ("default", "llama3")
 """Kinds of rotary positions that do not change with the length of the window."""
 TORCH_SERVER = Path(__file__).parent / "torch_server.py"
@@ -229,8 +229,7 @@ def _with_room(engine: Engine, model_folder: str) -> list[str]:
     set_by_options = any(option.startswith(("--max-model-len", "--hf-overrides")) for option in engine.options)
     config = json.loads(path.read_text()) if path.exists() and not set_by_options else {}
     positions = config.get("max_position_embeddings")
-    window = engine.max_length or positions
-    if not isinstance(positions, int) or window > positions:
+    if not isinstance(positions, int) or (window := engine.max_length or positions) > positions:
         return []
     length = window + VLLM_ROOM
     if length <= positions:

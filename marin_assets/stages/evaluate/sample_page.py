@@ -16,9 +16,9 @@ SHOWN = 200
 CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
 """The end of a longer context is shown, and the beginning of a longer answer."""
 CHOICES, CHOICE_CHARACTERS = 40, 200
-"""Choices of a question, beside the true one and the chosen one; characters of each, if there are that many."""
+"""Choices of a question, beside the true one and the chosen one; characters of each of that many."""
 LINES = 60
-"""Of a context, and of an answer."""
+"""Lines of a context, and of an answer."""
 RIGHT = ("acc", "exact_match")
 """Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
