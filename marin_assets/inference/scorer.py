@@ -45,9 +45,12 @@ class Scorer:
         self._score = bound(_score, self._model)
 
     def check(self, ids: Sequence[int]) -> None:
-        """Raise ModelError for a text without tokens, or with more than the window has."""
-        if not 0 < len(ids) <= self.max_length:
-            raise ModelError(f"A text has {len(ids)} tokens, expected 1 to {self.max_length}, the model's window.")
+        """Raise ModelError for a text without tokens, or with more than the window and the one after it."""
+        if not 0 < len(ids) <= self.max_length + 1:
+            raise ModelError(
+                f"A text has {len(ids)} tokens, expected 1 to {self.max_length + 1}: the model's window of "
+                f"{self.max_length}, and the token after it."
+            )
         require_known(ids, self._model)
 
     def score(self, texts: Sequence[Sequence[int]]) -> list[TokenScores]:
@@ -57,7 +60,7 @@ class Scorer:
         results: list[TokenScores | None] = [None] * len(texts)
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         while order:
-            length = padded_length(len(texts[order[0]]), self.max_length)
+            length = padded_length(len(texts[order[0]]) - 1, self.max_length)
             rows = self._rows_of(length)
             batch, order = order[:rows], order[rows:]
             for i, scores in zip(batch, self._batch([texts[i] for i in batch], rows, length), strict=True):
@@ -68,7 +71,7 @@ class Scorer:
         import jax
         import numpy as np
 
-        tokens = np.zeros((rows, length), np.int32)
+        tokens = np.zeros((rows, length + 1), np.int32)  # the last is a target, and no input
         for place, ids in enumerate(texts):
             tokens[place, : len(ids)] = ids
         with mesh_for(self._model):
@@ -92,13 +95,13 @@ class Scorer:
 def _score(model: Any, tokens: Any) -> tuple[Any, Any, Any]:
     """Return, for each token from the second on, its log-probability, and the likeliest id there with its own.
 
-    `tokens` are ids (rows, length); all of the result are (rows, length - 1).
+    `tokens` are ids (rows, length + 1), of which all but the last are inputs; all of the result are (rows, length).
     """
     import jax
     import jax.numpy as jnp
 
-    positions = jnp.broadcast_to(jnp.arange(tokens.shape[1] - 1), (tokens.shape[0], tokens.shape[1] - 1))
-    logits = logits_at(model, tokens, positions)
+    inputs = tokens[:, :-1]
+    logits = logits_at(model, inputs, jnp.broadcast_to(jnp.arange(inputs.shape[1]), inputs.shape))
     total = jax.nn.logsumexp(logits, axis=-1)
     own = jnp.take_along_axis(logits, tokens[:, 1:, None], axis=-1)[..., 0]
     return own - total, logits.argmax(axis=-1), logits.max(axis=-1) - total

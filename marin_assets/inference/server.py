@@ -8,6 +8,7 @@ is started again after a crash, with the requests that were under way. It ends w
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import re
@@ -45,6 +46,11 @@ OUT_OF_MEMORY = re.compile(
 """In the lines that a server printed: an error, not the source in its traceback, nor the quota of a bucket."""
 PORT_TAKEN = re.compile(r"address already in use", re.I)
 SHOWN_LINES = 15
+VLLM_ROOM = 2
+"""Tokens beyond the window that vLLM needs to score a text which fills it: the text's last, which is no input, and one
+that it generates."""
+UNSCALED = ("default", "llama3")
+"""Kinds of rotary positions that do not change with the length of the window."""
 TORCH_SERVER = Path(__file__).parent / "torch_server.py"
 """A script: the Python of that engine lacks this project."""
 
@@ -208,10 +214,35 @@ def command_of(engine: Engine, python: str, model_folder: str, name: str, port: 
     """The command of an engine's server."""
     where = ["--model", model_folder, "--served-model-name", name, "--host", "127.0.0.1", "--port", str(port)]
     length = ["--max-model-len", str(engine.max_length)] if engine.max_length else []
+    if engine.kind == "vllm":
+        length = _with_room(engine, model_folder) or length
     if engine.kind == "jax":
         return [python, "-m", "marin_assets.inference.jax_server", *where, *length, *engine.options]
     program = [str(TORCH_SERVER)] if engine.kind == "torch" else ["-m", "vllm.entrypoints.openai.api_server"]
     return [python, *program, *where, "--dtype", engine.dtype, *length, *engine.options]
+
+
+def _with_room(engine: Engine, model_folder: str) -> list[str]:
+    """Arguments by which vLLM's window is VLLM_ROOM longer than the engine's, so that texts are cut as in this process.
+
+    Where the model has no further positions, its table of rotary ones is made longer, which changes none of them. Empty
+    for a model whose positions are learned or scaled, and where `options` set the length or the config.
+    """
+    path = Path(model_folder, "config.json")
+    set_by_options = any(option.startswith(("--max-model-len", "--hf-overrides")) for option in engine.options)
+    config = json.loads(path.read_text()) if path.exists() and not set_by_options else {}
+    positions = config.get("max_position_embeddings")
+    if not isinstance(positions, int) or (window := engine.max_length or positions) > positions:
+        return []
+    length = window + VLLM_ROOM
+    if length <= positions:
+        return ["--max-model-len", str(length)]
+    rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kind = rotary.get("rope_type", rotary.get("type", "default"))
+    if ("rope_theta" not in config and "rope_theta" not in rotary) or kind not in UNSCALED:
+        return []
+    longer = {"max_position_embeddings": length, "model_max_length": length}
+    return ["--max-model-len", str(length), "--hf-overrides", json.dumps(longer)]
 
 
 def environment_of(engine: Engine) -> dict[str, str]:

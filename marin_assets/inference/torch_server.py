@@ -32,6 +32,7 @@ class Job:
         """`fields` are CompletionFields."""
         self.ids = ids
         self.echo, self.logprobs, self.max_tokens = fields.echo, fields.logprobs, fields.max_tokens
+        self.generates = fields.generates
         self.temperature, self.seed = fields.temperature, fields.seed + number
         self.stops, self.stop_ids = fields.stops, fields.stop_ids
         self.choice: dict[str, Any] = {}
@@ -62,7 +63,8 @@ class Model:
         size = self.model.get_input_embeddings().weight.shape[0]
         if not job.ids or not all(type(token) is int and 0 <= token < size for token in job.ids):
             raise FieldError(f"prompt is {shown(job.ids)}, expected tokens from 0 to {size - 1}, or lists of them.")
-        if len(job.ids) + job.max_tokens > self.max_length:
+        inputs = len(job.ids) + job.max_tokens - (not job.generates)  # the last token of a scored text is no input
+        if inputs > self.max_length:
             raise FieldError(
                 f"A prompt of {len(job.ids)} tokens and {job.max_tokens} to generate do not fit in the window of "
                 f"{self.max_length}."
@@ -105,9 +107,10 @@ class Model:
         """Return, for each text, the log-probability of each token and of the likeliest in its place; none of the
         first."""
         torch = self.torch
-        tokens = torch.zeros((len(texts), max(map(len, texts))), dtype=torch.long)
+        tokens = torch.zeros((len(texts), max(1, max(map(len, texts)) - 1)), dtype=torch.long)
         for place, ids in enumerate(texts):
-            tokens[place, : len(ids)] = torch.tensor(ids)
+            inputs = ids[:-1]
+            tokens[place, : len(inputs)] = torch.tensor(inputs, dtype=torch.long)
         logits = self.model(tokens.to(self.device)).logits.float().log_softmax(-1)  # padding is on the right
         best, likeliest = logits.max(-1)
         scores = []

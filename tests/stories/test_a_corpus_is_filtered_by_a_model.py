@@ -127,7 +127,7 @@ def test_a_prompt_that_gets_no_scores_is_a_sentence(
     assert len(failed) == 1
     said = str(failed[0].step_failure_data.error_display_string)
     assert f"{SAMPLE} of {SAMPLE} answers have no score between" in said
-    assert "correct the prompt or the pattern" in said
+    assert "correct the prompt." in said
 
 
 def test_the_plan_says_that_the_engine_is_not_there(

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     for name in ("--model", "--served-model-name", "--host", "--dtype", "--max-model-len"):
         parser.add_argument(name)
     parser.add_argument("--port", type=int)
-    options = parser.parse_args(arguments)
+    options, _ = parser.parse_known_args(arguments)
     tokenizer = Tokenizer.from_file(f"{options.model}/tokenizer.json")
 
     class Handler(BaseHTTPRequestHandler):

@@ -46,9 +46,9 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     """Evaluate a model with lm-eval.
 
     Returns the scores by task, and those of the held-out tasks also at the top level; cut_contexts: the questions whose
-    context was longer than the window. Raises EvaluationError for an unknown task, a task twice, one that cannot run on
-    this model, or a folder without a model, MirrorError for a task whose data the mirror lacks, EngineError for an
-    engine that this machine does not have.
+    context was longer than the window; shortened_texts, if a server takes fewer tokens of a text than the window.
+    Raises EvaluationError for an unknown task, a task twice, one that cannot run on this model, or a folder without a
+    model, MirrorError for a task whose data the mirror lacks, EngineError for an engine that is not on this machine.
     """
     from lm_eval.utils import handle_non_serializable
 
@@ -90,6 +90,7 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
         "tasks": len(scores),
         "cut_contexts": sum(cut.values()),
         **({"cut_contexts_by_task": cut} if cut else {}),
+        **({"shortened_texts": lm.shortened} if lm.shortened else {}),
         "scores": scores,
         "plots": plots,
     }

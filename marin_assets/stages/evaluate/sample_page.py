@@ -15,6 +15,10 @@ SHOWN = 200
 """Questions of a task."""
 CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
 """The end of a longer context is shown, and the beginning of a longer answer."""
+CHOICES, CHOICE_CHARACTERS = 40, 200
+"""Choices of a question, beside the true one and the chosen one; characters of each of that many."""
+LINES = 60
+"""Lines of a context, and of an answer."""
 RIGHT = ("acc", "exact_match")
 """Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
@@ -74,23 +78,29 @@ def _article(row: Mapping[str, Any]) -> str:
     right = is_right(row)
     kind, word = ("", "") if right is None else ("right", "right") if right else ("wrong", "wrong")
     context = row["context"]
-    cut = "…" if len(context) > CONTEXT_CHARACTERS else ""
+    shown = "\n".join(context[-CONTEXT_CHARACTERS:].split("\n")[-LINES:])
+    cut = _cut("the last", len(shown), len(context), "characters") if len(shown) < len(context) else ""
     answer = _choices(row) if "choices" in row else _generated(row)
     return (
         f'<article class="{kind}"><h3>{row["doc_id"]} <span class="muted">{word}</span></h3>'
-        f"<pre>{cut}{escape(context[-CONTEXT_CHARACTERS:])}</pre>{answer}</article>\n"
+        f"{cut}<pre>{'…' * bool(cut)}{escape(shown)}</pre>{answer}</article>\n"
     )
 
 
 def _choices(row: Mapping[str, Any]) -> str:
     """A line for each choice: what it is to the task and to the model, its text, and its log-likelihood in nats."""
     targets = row["target"] if isinstance(row["target"], list) else [row["target"]]
+    characters = max(CHOICE_CHARACTERS, TEXT_CHARACTERS // max(1, len(row["choices"]) // 4))
     lines = []
     for place, (choice, nats) in enumerate(zip(row["choices"], row["loglikelihoods"], strict=True)):
         is_true = place in targets or choice in targets
         marks = [word for word, is_so in (("true", is_true), ("chosen", place == row["pick"])) if is_so]
-        lines.append(f"<tr><td>{', '.join(marks)}</td><td>{_text(choice)}</td><td>{nats:.2f}</td></tr>")
-    return f"<table>{''.join(lines)}</table>"
+        if place < CHOICES or marks:
+            text = _text(choice, characters)
+            lines.append(f"<tr><td>{', '.join(marks)}</td><td>{text}</td><td>{nats:.2f}</td></tr>")
+    count = len(row["choices"])
+    cut = _cut("the true ones, the chosen one and the first", CHOICES, count, "choices") if count > len(lines) else ""
+    return f"{cut}<table>{''.join(lines)}</table>"
 
 
 def _generated(row: Mapping[str, Any]) -> str:
@@ -99,6 +109,12 @@ def _generated(row: Mapping[str, Any]) -> str:
     return f"<table>{''.join(f'<tr><td>{_text(name)}</td><td>{_text(text)}</td></tr>' for name, text in lines)}</table>"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, characters: int = TEXT_CHARACTERS) -> str:
     text = str(value)
-    return escape(text[:TEXT_CHARACTERS]) + ("…" if len(text) > TEXT_CHARACTERS else "")
+    shown = "\n".join(text[:characters].split("\n")[:LINES])
+    cut = _cut("the first", len(shown), len(text), "characters") if len(shown) < len(text) else ""
+    return f"{cut}{escape(shown)}{'…' * bool(cut)}"
+
+
+def _cut(part: str, shown: int, whole: int, units: str) -> str:
+    return f'<div class="muted">{part} {shown:,} of {whole:,} {units}</div>'

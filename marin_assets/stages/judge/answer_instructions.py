@@ -92,13 +92,17 @@ def _check(config: AnswerInstructionsConfig) -> None:
             f"seed={config.seed!r}, expected at least 1, at least 0 and at least 0."
         )
     require_model(config.model_path, config.engine)
+    stop: object = config.stop
+    if not isinstance(stop, tuple | list) or not all(isinstance(text, str) and text for text in stop):
+        raise JudgeError(
+            f"AnswerInstructionsConfig has stop={stop!r}, expected a tuple of texts, none of them empty, such as "
+            "('END',)."
+        )
     if isinstance(config.engine, Endpoint) and len(config.stop) > STOPS:
         raise JudgeError(
             f"AnswerInstructionsConfig has {len(config.stop)} texts in stop, expected {STOPS} at most: OpenAI's API "
             "takes no more. Leave some out."
         )
-    if "" in config.stop:
-        raise JudgeError("AnswerInstructionsConfig has an empty text in stop, expected texts that end an answer.")
 
 
 def _answer(config: AnswerInstructionsConfig, conversations: Mapping[str, Conversation], calls: ModelCalls) -> set[str]:

@@ -6,6 +6,7 @@ This module imports lm-eval at the top: import it inside functions.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,11 +25,15 @@ from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
-ECHOED = 2
-"""Tokens of the window that a scored text cannot have: the server generates one, and a row has its last target too."""
+PATH = "/v1/completions"
 SCORING = {"max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True, "return_tokens_as_token_ids": True}
 """Settings of a request that scores its prompt."""
+GENERATED = (1, 0)
+"""Tokens to generate behind a scored text, tried in turn: vLLM generates one, our servers score a text that fills the
+window without."""
 PROBE = "The sky is blue."
+
+log = logging.getLogger(__name__)
 
 
 class ServerLM(TokenLM):
@@ -42,21 +47,53 @@ class ServerLM(TokenLM):
         window: int,
         max_length: int | None = None,
     ) -> None:
-        super().__init__(tokenizer, min(max_length or window, window - ECHOED))
-        self._server = server
+        if max_length is not None and max_length > window:
+            raise ModelError(f"max_length is {max_length}, expected at most the server's window of {window}.")
+        super().__init__(tokenizer, max_length or window)
+        self._server, self._window = server, window
+        self._scored: tuple[int, int] = (window - 1, 1)
+        """The most tokens of a text that the server is known to score, and of those that it generates behind it."""
 
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
+        most, generated = self._scored = self._scores(max(rows, key=len, default=()))
         remaining = [i for i in range(len(rows)) if i not in answers.rows]
+        parts = [(i, *part) for i in remaining for part in parts_of(rows[i], counts[i], most)]
         progress = LoggedProgress("log-likelihoods", len(remaining))
+        likelihoods: dict[int, list[tuple[float, bool]]] = {}
 
         def take(number: int, answer: dict[str, Any]) -> None:
-            i = remaining[number]
-            likelihood = likelihood_of(answer, len(rows[i]), counts[i])
-            answers.add({"place": i, ANSWER: likelihood})
-            progress.advance(1)
+            i, ids, count = parts[number]
+            of_row = likelihoods.setdefault(i, [])
+            of_row.append(likelihood_of(answer, len(ids), count))
+            if len(of_row) == len(parts_of(rows[i], counts[i], most)):
+                totals, are_greedy = zip(*likelihoods.pop(i), strict=True)
+                answers.add({"place": i, ANSWER: (sum(totals), all(are_greedy))})
+                progress.advance(1)
 
-        bodies = ({"prompt": list(rows[i]), **SCORING} for i in remaining)
-        self._server.map("/v1/completions", bodies, take)
+        bodies = ({"prompt": list(ids), **SCORING, "max_tokens": generated} for _, ids, _ in parts)
+        self._server.map(PATH, bodies, take)
+        if shortened := sum(len(row) > most for row in rows):
+            self.shortened += shortened
+            log.warning(
+                "the server scores %d tokens of a text, and %d of %d texts have up to %d: their last tokens are "
+                "predicted from fewer than in this process. Serve the model with a window of %d, or pass max_length=%d "
+                "to all engines",
+                *(most, shortened, len(rows), max(map(len, rows)), self._max_length + 2, self._window - 2),
+            )
+
+    def _scores(self, longest: Sequence[int]) -> tuple[int, int]:
+        """The most tokens of a text that the server scores, and how many it generates behind it: it is tried by the
+        longest text, if that does not fit for sure."""
+        if len(longest) <= self._scored[0]:
+            return self._scored
+        for generated in GENERATED:
+            try:
+                self._server.post(PATH, {"prompt": list(longest), **SCORING, "max_tokens": generated})
+            except RequestError as refused:
+                log.info("a text of %d tokens is not scored: %s", len(longest), refused)
+            else:
+                return len(longest), generated
+        return self._scored
 
     def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
         remaining = [i for i in range(len(prompts)) if i not in answers.rows]
@@ -67,7 +104,19 @@ class ServerLM(TokenLM):
             answers.add({"place": i, ANSWER: until_stop(text_of(answer), prompts[i].stops)})
             progress.advance(1)
 
-        self._server.map("/v1/completions", (body_of(prompts[i]) for i in remaining), take)
+        self._server.map(PATH, (body_of(prompts[i]) for i in remaining), take)
+
+
+def parts_of(row: Sequence[int], count: int, most: int) -> list[tuple[Sequence[int], int]]:
+    """Parts of a row by which a server that takes `most` ids scores its last `count`: (ids, how many of the last).
+
+    The last ids of a longer row are scored from the `most` that end it, the others as in the whole row.
+    """
+    beyond = len(row) - most
+    if beyond <= 0:
+        return [(row, count)]
+    last = (row[-most:], min(count, beyond))
+    return [last] if count <= beyond else [(row[:most], count - beyond), last]
 
 
 class EndpointLM(ServerLM):
@@ -95,7 +144,7 @@ class EndpointLM(ServerLM):
         """Have the server score a text. Returns the reason why it cannot, empty if it can."""
         ids = self.tok_encode(PROBE)
         try:
-            answer = self._client.post("/v1/completions", {"prompt": ids, **SCORING})
+            answer = self._client.post(PATH, {"prompt": ids, **SCORING})
             likelihood_of(answer, len(ids), len(ids) - 1)
         except (RequestError, EngineError) as error:
             return (

@@ -32,6 +32,7 @@ class TextLM(LM):
         self._client = client
         self._has_chats = False
         self.kept_answers = KeptAnswers()
+        self.shortened = 0
 
     def check(self, request: Instance) -> None:
         """Raise ModelError for a request that cannot be answered. The model is not run."""

@@ -40,6 +40,8 @@ class TokenLM(TemplateLM):
         """The store of the answers until all exist."""
         self._cut: set[tuple[str, ...]] = set()
         """Arguments of requests whose contexts were truncated."""
+        self.shortened = 0
+        """Texts of which a server took fewer tokens than the window and their last."""
 
     @abstractmethod
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:

@@ -108,9 +108,9 @@ def require_equal(output: Path, expected: Path) -> None:
 
 @pytest.fixture(scope="module")
 def here(model_path: str, tasks_path: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of the evaluation by the JAX model in this process; two tokens shorter, as a server's window is."""
+    """The output of the evaluation by the JAX model in this process."""
     output = tmp_path_factory.mktemp("here")
-    evaluate_with_lm_eval(config_of(model_path, tasks_path, output, max_length=62))
+    evaluate_with_lm_eval(config_of(model_path, tasks_path, output))
     return output
 
 

@@ -50,6 +50,30 @@ def test_a_large_evaluation_shows_its_first_questions_and_the_ends_of_their_cont
     assert "…a" in shown[0]
 
 
+def test_what_is_cut_of_very_long_texts_is_counted_and_the_page_stays_small() -> None:
+    line, lines = "x" * 5_000_000, "a\n" * 1_000_000
+    hostile = "\ud83d\x00\u202e</pre></script><script>alert(1)</script>"
+    rows = [question(n, 1, context=line + lines + hostile, choices=[line, lines + hostile]) for n in range(3)]
+    written = {"task": "written", "doc_id": 3, "target": line, "context": hostile, "generated": lines}
+    page, shown = articles([*rows, written])
+    assert "the last 161 of 7,000,043 characters" in shown[0]
+    assert "the first 2,000 of 5,000,000 characters" in shown[0]
+    assert '<div class="muted">the first 119 of 2,000,000 characters</div>a\na' in shown[3], "60 lines"
+    assert "<script" not in page
+    assert "&lt;/pre&gt;&lt;/script&gt;" in shown[0]
+    assert len(page) < 60_000
+
+
+def test_of_very_many_choices_the_true_one_and_the_chosen_one_are_shown_with_the_first() -> None:
+    choices = [f"choice {n} " * 1000 for n in range(10_000)]
+    [article] = articles([question(0, 9_000, choices=choices, loglikelihoods=[-1.0] * 10_000, target=8_000)])[1]
+    assert "the true ones, the chosen one and the first 40 of 10,000 choices" in article
+    assert article.count("<tr>") == 42
+    assert re.search(r"<td>true</td><td>.*choice 8000", article)
+    assert re.search(r"<td>chosen</td><td>.*choice 9000", article)
+    assert len(article) < 20_000
+
+
 def test_scored_texts_are_no_answers() -> None:
     page, shown = articles([{"task": "texts", "doc_id": 0, "loglikelihood": -9.0}])
     assert shown == []

@@ -176,6 +176,8 @@ def _saved(output: Path) -> int:
         ("{text} {title}", "has the field {title}, expected"),
         ("{text} {metadata.}", "has the field {metadata.}"),
         ("{text}\n{text}", "has {text} 2 times, expected it once"),
+        ("{text.upper}", "has the field {text.upper}, expected"),
+        ("{text[0]}", "has the field {text[0]}, expected"),
         ("{text!r}", "has {text!r}, expected the field alone: {text}"),
         ("{text:>10} {id}", "has {text:>10}, expected the field alone"),
         ("{text", "cannot be read: expected '}' before end of string. Double a brace"),

@@ -84,7 +84,8 @@ def test_a_prompt_beyond_the_window_ends_the_conversation_and_is_counted(
         ([ALPACA, ALPACA], {}, "occurs twice"),
         ([{**BENCH, "difficulty": "hard"}], {}, "difficulty='hard', expected a number"),
         ([ALPACA], {"max_tokens": 0}, "max_tokens=0"),
-        ([ALPACA], {"stop": ("",)}, "an empty text in stop"),
+        ([ALPACA], {"stop": ("",)}, r"stop=\('',\), expected a tuple of texts, none of them empty"),
+        ([ALPACA], {"stop": "END"}, "stop='END', expected a tuple of texts"),
         ([ALPACA], {"max_tokens": 4090}, "None of the 1 instructions fits in the window of 4096"),
     ],
 )

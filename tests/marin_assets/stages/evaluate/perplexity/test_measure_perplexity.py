@@ -186,6 +186,29 @@ def test_a_mistake_is_one_sentence(fields: Any, sentence: str, tmp_path: Path) -
     assert sentence in str(caught.value)
 
 
+def test_each_character_of_a_very_long_and_of_a_hostile_text_is_measured(
+    model_path: str, corpus: list[Document], tmp_path: Path
+) -> None:
+    prose = " ".join(document.text for document in corpus)[:200_000]
+    texts = [prose.replace("\n", " "), "a\n" * 50_000, "\x00\u202e</script><script>alert(1)</script> \u05d0"]
+    write_rows(str(tmp_path / "texts/a.jsonl"), [{"id": str(n), "text": text} for n, text in enumerate(texts)])
+    result = measured(model_path, tmp_path / "out", sets={"long": str(tmp_path / "texts")})
+    assert result["bytes"] == sum(len(text.encode()) for text in texts)
+    rows = tokens_of(tmp_path / "out", "long")
+    for row, text in zip(rows, texts, strict=True):
+        assert row["text"] == text
+        assert row["ends"][-1] == len(text)
+        assert min(row["nats"]) > 0
+    nats = math.fsum(loss for row in rows for loss in row["nats"])
+    assert result["bits_per_byte"] == pytest.approx(nats / math.log(2) / result["bytes"], rel=1e-9)
+
+
+def test_half_a_character_is_refused_with_its_row(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "\\ud83d"}\n')
+    with pytest.raises(TextError, match=r"Row 1 of .* is no row: invalid_utf8"):
+        list(read_texts(f"{tmp_path}/a.jsonl", LAYOUTS["documents"], root=str(tmp_path)))
+
+
 def test_a_row_without_a_text_names_its_fields(tmp_path: Path) -> None:
     write_rows(str(tmp_path / "a.jsonl"), [{"id": "1", "body": "x"}])
     with pytest.raises(TextError, match=r"Row 1 of .* has no text in 'text'; it has 'body', 'id'"):
