@@ -9,6 +9,7 @@ from marin_assets.browse.errors import NotThereError
 from marin_assets.browse.links import StateLinks, links_of_state
 from marin_assets.browse.pages.batch import is_training
 from marin_assets.browse.pages.file import PART_BYTES
+from marin_assets.browse.pages.scores import scores
 from marin_assets.browse.places import Place
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.answers.samples import SAMPLES
@@ -81,6 +82,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "finished": str(record.finished_at or "")[:16].replace("T", " "),
         "fn_name": record.fn_name,
         "is_training": is_training(state),
+        "scores": scores(asked, state) if is_whole else None,
         "elsewhere": "",
         "files": [],
         "not_shown": [],

@@ -1,0 +1,54 @@
+"""The share of each task's questions that the training data of a model hold, in words.
+
+In:  the result of a step "contamination/…" (`score_contaminated`).   Out: counts by task, and phrases about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NOBODY_LOOKED = "nobody looked"
+NOT_ON_RECORD = "its training data are not on record"
+COUNTS = ("questions", "questions_contaminated", "questions_not_searchable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskContamination:
+    """The questions of a task, of which some are in the training data."""
+
+    questions: int
+    contaminated: int
+    not_searchable: int = 0
+    """Too short, or too common: nobody knows of these."""
+
+    @property
+    def short(self) -> str:
+        return f"{self.contaminated:,} of {self.questions:,}"
+
+    @property
+    def phrase(self) -> str:
+        one = self.questions == 1
+        unknown = f", {self.not_searchable:,} cannot be searched" if self.not_searchable else ""
+        return f"{self.short} question{'' if one else 's'} {'is' if one else 'are'} in the training data{unknown}"
+
+
+def contamination_by_task(result: Mapping[str, Any]) -> dict[str, TaskContamination]:
+    """Return the counts by task, of the tasks whose counts are numbers of questions."""
+    tasks = result.get("tasks")
+    by_task = {}
+    for task, of in tasks.items() if isinstance(tasks, Mapping) else ():
+        counts = [of.get(name) for name in COUNTS] if isinstance(of, Mapping) else [None]
+        if all(type(count) is int and count >= 0 for count in counts):
+            questions, contaminated, not_searchable = counts
+            by_task[str(task)] = TaskContamination(
+                questions=questions, contaminated=contaminated, not_searchable=not_searchable
+            )
+    return by_task
+
+
+def not_searched_in(result: Mapping[str, Any]) -> list[str]:
+    """Return the names of the training data that were not searched."""
+    names = result.get("not_searched")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
