@@ -5,8 +5,8 @@ In:  the result of a step "contamination/…" (`score_contaminated`).   Out: cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 NOBODY_LOOKED = "nobody looked"
@@ -32,6 +32,19 @@ class TaskContamination:
         one = self.questions == 1
         unknown = f", {self.not_searchable:,} cannot be searched" if self.not_searchable else ""
         return f"{self.short} question{'' if one else 's'} {'is' if one else 'are'} in the training data{unknown}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelContamination:
+    """The contamination of the evaluation of one model."""
+
+    missing: str = NOBODY_LOOKED
+    """Why a task has no counts."""
+    tasks: Mapping[str, TaskContamination] = field(default_factory=dict)
+    not_searched: Sequence[str] = ()
+    """Training data that were not searched."""
+    link: str = ""
+    """Address of the page of the contaminated questions; empty without a browser."""
 
 
 def contamination_by_task(result: Mapping[str, Any]) -> dict[str, TaskContamination]:
