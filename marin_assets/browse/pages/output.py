@@ -13,6 +13,7 @@ from marin_assets.browse.pages.scores import scores
 from marin_assets.browse.places import Place
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.answers.samples import SAMPLES
+from marin_assets.browse.stored.checkpoint_scores import is_of_checkpoints
 from marin_assets.browse.stored.files import files_at, shown_files
 from marin_assets.browse.stored.state import OutputState, inputs_of, state_at
 from marin_assets.documents.formats import is_readable
@@ -128,6 +129,7 @@ def _folder(asked: Asked, place: Place, start: int) -> Shown:
     facts = {
         "place": place,
         "entries": entries,
+        "has_checkpoints": is_of_checkpoints(place) and any(entry["state"] is not None for entry in entries),
         "files": files[:FILES],
         "total": len(names),
         "start": start,

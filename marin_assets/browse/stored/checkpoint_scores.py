@@ -39,7 +39,8 @@ NOT_EVALUATED = "not evaluated"
 MOST_KEPT = 2_000
 THREADS = 16
 
-Given, Made = TypeVar("Given"), TypeVar("Made")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 Scores = Mapping[str, Mapping[str, Score]]
 """Task -> its scores by metric."""
 
@@ -74,6 +75,13 @@ class Training:
         return [self.checkpoints[step] for step in sorted(self.checkpoints)]
 
 
+def is_of_checkpoints(folder: Place) -> bool:
+    """Whether a folder is that of a version of a step that evaluates checkpoints, by its path."""
+    name, _, version = _below(folder).rpartition("-")
+    kind, _, label = name.partition("/")
+    return kind in KINDS and bool(label and version)
+
+
 def evaluations_of_checkpoints(places: Places) -> list[tuple[str, int, int]]:
     """Text of the folder of each version below the prefixes, its complete partitions, and the time of the newest in
     seconds since 1970; the newest first."""
@@ -105,10 +113,8 @@ def read_trainings(places: Places, folders: Iterable[Place]) -> list[Training]:
 
 
 def _add(trainings: list[Training], places: Places, folder: Place) -> None:
-    below = folder.text.removeprefix(f"{folder.prefix.rstrip('/')}/").rstrip("/")
-    name, _, version = below.rpartition("-")
-    kind, _, label = name.partition("/")
-    if kind not in KINDS or not label or not version:
+    kind, _, label = _below(folder).rpartition("-")[0].partition("/")
+    if not is_of_checkpoints(folder):
         raise NotThereError(
             f"{folder.text!r:.300} has no evaluations of checkpoints, expected a folder such as "
             "'checkpoint_evaluation/nano-1a2b3c'. Choose one at the page of checkpoints."
@@ -118,7 +124,7 @@ def _add(trainings: list[Training], places: Places, folder: Place) -> None:
         raise NotThereError(f"{folder.text!r:.300} has no evaluation of a checkpoint. Evaluate one.")
     markers = {
         partition_markers.output_path_in(file).rpartition("/")[2]: file
-        for file in partition_markers.list_files(folder.prefix, below)
+        for file in partition_markers.list_files(folder.prefix, _below(folder))
     }
     read = _each(
         places,
@@ -127,7 +133,9 @@ def _add(trainings: list[Training], places: Places, folder: Place) -> None:
     )
     path = next((of.model_path for of in read if of.model_path), "")
     text = places.text_of(path.rpartition(f"/{EXPORTS}/")[0]) if f"/{EXPORTS}/" in path else None
-    training = next((of for of in trainings if (of.label, of.text) == (label, text or "") and kind not in of.kinds), None)
+    training = next(
+        (of for of in trainings if (of.label, of.text) == (label, text or "") and kind not in of.kinds), None
+    )
     if training is None:
         training = Training(label=label, text=text or "")
         trainings.append(training)
@@ -141,9 +149,16 @@ def _add(trainings: list[Training], places: Places, folder: Place) -> None:
     _add_exports(training, places)
 
 
+def _below(folder: Place) -> str:
+    """The path below the prefix."""
+    return folder.text.removeprefix(f"{folder.prefix.rstrip('/')}/").rstrip("/")
+
+
 def _step_in(key: str) -> int | None:
     digits = key.removeprefix(STEP)
-    return int(digits) if key.startswith(STEP) and digits.isascii() and digits.isdecimal() and len(digits) < 16 else None
+    return (
+        int(digits) if key.startswith(STEP) and digits.isascii() and digits.isdecimal() and len(digits) < 16 else None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,19 +228,21 @@ def tokens_after(config: Any, step: int) -> int | None:
     it. None if the config does not have their length."""
     if not isinstance(config, Mapping):
         return None
-    loop, model = config.get("loop"), config.get("model")
-    schedule = loop.get("batch_schedule") if isinstance(loop, Mapping) else None
-    length = (loop.get("train_seq_len") if isinstance(loop, Mapping) else None) or (
-        model.get("max_seq_len") if isinstance(model, Mapping) else None
-    )
-    size = config.get("train_batch_size")
-    if not (_is_count(length) and (_is_count(size) or schedule)):
-        return None
+    loop = _part(config, "loop")
+    length = loop.get("train_seq_len") or _part(config, "model").get("max_seq_len")
+    size, schedule = config.get("train_batch_size"), loop.get("batch_schedule")
     try:
         stages = LoopSpec(batch_schedule=tuple((int(start), int(of)) for start, of in schedule)) if schedule else None
     except (TypeError, ValueError):
         return None
-    return sequences_in(size, stages, 0, step + 1) * length
+    if not _is_count(length) or not _is_count(size):
+        return None
+    return sequences_in(size, stages, 0, step + 1) * int(length)
+
+
+def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = config.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _is_count(value: Any) -> bool:

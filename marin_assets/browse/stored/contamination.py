@@ -40,7 +40,8 @@ MOST_OUTPUTS, MOST_KEPT = 5_000, 20_000
 """Outputs whose records are read, the newest; and records that are kept."""
 THREADS = 16
 
-Given, Made = TypeVar("Given"), TypeVar("Made")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
