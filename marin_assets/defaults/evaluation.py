@@ -184,6 +184,31 @@ def default_perplexity(
 
 
 @checks_arguments()
+def default_checkpoint_perplexity(
+    step: Step,
+    partitions: Partitions,
+    sets: Mapping[str, Step | InputName | str],
+    *,
+    layouts: Mapping[str, str] | None = None,
+    max_texts: int | None = None,
+    tokens: bool = False,
+    resources: Resources | None = None,
+) -> Step:
+    """Return the step "checkpoint_perplexity/<its name>": bits per byte of each model that `step` exports while it
+    trains, a partition for each.
+
+    `partitions` are those of `default_checkpoint_evals`, other arguments those of `default_perplexity`; the loss of
+    every token is not stored, unless `tokens` is true.
+    """
+    exports = output_path_of(step, f"{EXPORTS}/{KEY}").nonblocking()
+    of_export = default_perplexity(
+        exports, sets, layouts=layouts, max_texts=max_texts, tokens=tokens, resources=resources
+    )
+    name = f"checkpoint_perplexity/{step.name.removeprefix('checkpoints/')}"
+    return dataclasses.replace(of_export, name=name, partitions=partitions)
+
+
+@checks_arguments()
 def default_model_comparison(
     name: str,
     evaluations: Mapping[str, Step],

@@ -10,7 +10,7 @@ from itertools import pairwise
 from marin_assets.stages.report.charts import ticks
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 240, 50, 14, 10, 26
-X_TICKS, Y_TICKS = 4, 5
+X_TICKS, Y_TICKS = 6, 5
 UNITS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
 LEAST_SPREAD = 1e-3
 """Of an axis whose values are all equal."""
@@ -39,6 +39,10 @@ class DrawnLine:
     bands: list[str] = field(default_factory=list)
     bridges: list[str] = field(default_factory=list)
     """From one checkpoint to the next that has the score, over some without it."""
+    bars: list[tuple[str, str, str]] = field(default_factory=list)
+    """Place, and both ends of the interval, of a point without neighbours."""
+    gaps: list[str] = field(default_factory=list)
+    """Places of the checkpoints without the score."""
     dots: list[tuple[str, str, Point]] = field(default_factory=list)
 
 
@@ -52,12 +56,16 @@ class DrawnChart:
     """Place of the score of guessing; empty without one."""
 
 
-def draw_chart(lines: Sequence[Sequence[Point | None]], last_x: int, chance: float | None) -> DrawnChart | None:
-    """Return the chart of a task, of which each training has a point or None for each of its checkpoints, in order.
+Line = Sequence[tuple[int, Point | None]]
+"""A training: place and point of each of its checkpoints in order; None for one without the score."""
+
+
+def draw_chart(lines: Sequence[Line], last_x: int, chance: float | None) -> DrawnChart | None:
+    """Return the chart of a task, with a line for each training.
 
     All charts of a page end at `last_x`. None if no checkpoint has a score.
     """
-    points = [point for line in lines for point in line if point is not None]
+    points = [point for line in lines for _, point in line if point is not None]
     if not points:
         return None
     lows, highs = ([point.y + sign * (point.half or 0) for point in points] for sign in (-1, 1))
@@ -71,8 +79,8 @@ def draw_chart(lines: Sequence[Sequence[Point | None]], last_x: int, chance: flo
     def up(y: float) -> str:
         return f"{HEIGHT - BOTTOM - (y - y_ticks[0]) / (y_ticks[-1] - y_ticks[0]) * (HEIGHT - TOP - BOTTOM):.1f}"
 
-    def drawn(number: int, line: Sequence[Point | None]) -> DrawnLine:
-        result = DrawnLine(number=number)
+    def drawn(number: int, line: Line) -> DrawnLine:
+        result = DrawnLine(number=number, gaps=[across(x) for x, point in line if point is None])
         parts = _parts(line)
         for part in parts:
             result.paths.append(" ".join(f"{across(point.x)},{up(point.y)}" for point in part))
@@ -80,6 +88,8 @@ def draw_chart(lines: Sequence[Sequence[Point | None]], last_x: int, chance: flo
             lower = [f"{across(point.x)},{up(point.y - (point.half or 0))}" for point in reversed(part)]
             if len(part) > 1 and any(point.half for point in part):
                 result.bands.append(" ".join([*upper, *lower]))
+            if len(part) == 1 and (half := part[0].half):
+                result.bars.append((across(part[0].x), up(part[0].y - half), up(part[0].y + half)))
             result.dots.extend((across(point.x), up(point.y), point) for point in part)
         for before, after in pairwise(parts):
             ends = (before[-1], after[0])
@@ -95,10 +105,10 @@ def draw_chart(lines: Sequence[Sequence[Point | None]], last_x: int, chance: flo
     )
 
 
-def _parts(line: Sequence[Point | None]) -> list[list[Point]]:
+def _parts(line: Line) -> list[list[Point]]:
     """The points, divided where a checkpoint lacks the score."""
     parts: list[list[Point]] = [[]]
-    for point in line:
+    for _, point in line:
         if point is None:
             parts.append([])
         else:

@@ -18,6 +18,7 @@ from marin_assets.browse.stored.checkpoint_scores import (
     evaluations_of_checkpoints,
     read_trainings,
 )
+from marin_assets.browse.stored.contamination import OF_CHECKPOINTS
 from marin_assets.browse.stored.leaderboard import Score, usual_metric
 from marin_assets.stages.report.compare_models import is_lower_better
 from marin_assets.stages.report.models_by_tasks.significance import Z95
@@ -77,6 +78,7 @@ def checkpoints(asked: Asked) -> Shown:
         "other_axis": "" if about_axis else next(other for other in AXES if other != axis),
         "about_axis": about_axis,
         "part": part,
+        "missing": OF_CHECKPOINTS,
     }
     return Shown(template="checkpoints", facts=facts)
 
@@ -129,7 +131,10 @@ def _x(checkpoint: Checkpoint, axis: str) -> int:
 
 def _chart(task: Task, trainings: Sequence[Training], axis: str, *, is_linked: bool) -> DrawnChart | None:
     last_x = max((_x(of, axis) for training in trainings for of in training.in_order), default=0)
-    lines = [[_point(task, training, of, axis, is_linked) for of in training.in_order] for training in trainings]
+    lines = [
+        [(_x(of, axis), _point(task, training, of, axis, is_linked)) for of in training.in_order]
+        for training in trainings
+    ]
     chances = {
         of.scores[task.name]["chance"].value
         for training in trainings

@@ -235,18 +235,14 @@ def tokens_after(config: Any, step: int) -> int | None:
         stages = LoopSpec(batch_schedule=tuple((int(start), int(of)) for start, of in schedule)) if schedule else None
     except (TypeError, ValueError):
         return None
-    if not _is_count(length) or not _is_count(size):
+    if not (isinstance(length, int) and isinstance(size, int) and length > 0 and size > 0):
         return None
-    return sequences_in(size, stages, 0, step + 1) * int(length)
+    return sequences_in(size, stages, 0, step + 1) * length
 
 
 def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = config.get(name)
     return value if isinstance(value, Mapping) else {}
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _each(places: Places, function: Callable[[Given], Made], items: Sequence[Given]) -> list[Made]:

@@ -192,7 +192,7 @@ def test_a_result_of_another_shape_says_nothing(tmp_path: Path, tasks: Any) -> N
 
 def test_the_records_of_a_large_prefix_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = store_model(tmp_path)
-    for number in range(200):
+    for number in range(60):
         evaluation = store_scores(tmp_path, f"evaluation/m{number:03}", model)
         result = {"tasks": {"rivers": {"questions": 6, "questions_contaminated": 1, "questions_not_searchable": 0}}}
         store_output(str(tmp_path), f"contamination/m{number:03}", {}, reads=[evaluation], result=result)
@@ -206,6 +206,6 @@ def test_the_records_of_a_large_prefix_are_read_once(tmp_path: Path, monkeypatch
     with browsing(str(tmp_path)) as browser:
         first = training_on_page(browser, "output", path=evaluation)
         assert first == {"rivers": "1 of 6 questions are in the training data", "hills": "nobody looked"}
-        assert len(read) == 201
+        assert len(read) == 61
         assert training_on_page(browser, "output", path=evaluation) == first
-        assert read[201:] == [f"{tmp_path}/contamination/m199-abc123"]
+        assert read[61:] == [f"{tmp_path}/contamination/m059-abc123"]
