@@ -42,7 +42,7 @@ class DrawnLine:
     bars: list[tuple[str, str, str]] = field(default_factory=list)
     """Place, and both ends of the interval, of a point without neighbours."""
     gaps: list[str] = field(default_factory=list)
-    """Places of the checkpoints without the score."""
+    """Places of the checkpoints without the score, of a training that has it at others."""
     dots: list[tuple[str, str, Point]] = field(default_factory=list)
 
 
@@ -80,8 +80,8 @@ def draw_chart(lines: Sequence[Line], last_x: int, chance: float | None) -> Draw
         return f"{HEIGHT - BOTTOM - (y - y_ticks[0]) / (y_ticks[-1] - y_ticks[0]) * (HEIGHT - TOP - BOTTOM):.1f}"
 
     def drawn(number: int, line: Line) -> DrawnLine:
-        result = DrawnLine(number=number, gaps=[across(x) for x, point in line if point is None])
         parts = _parts(line)
+        result = DrawnLine(number=number, gaps=[across(x) for x, point in line if point is None and parts])
         for part in parts:
             result.paths.append(" ".join(f"{across(point.x)},{up(point.y)}" for point in part))
             upper = [f"{across(point.x)},{up(point.y + (point.half or 0))}" for point in part]
