@@ -13,7 +13,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 240, 50, 14, 10, 26
 X_TICKS, Y_TICKS = 6, 5
 UNITS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
 LEAST_SPREAD = 1e-3
-"""Of an axis whose values are all equal."""
+"""Length of an axis whose values are all equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class DrawnLine:
     """The line of a training, as attributes of SVG."""
 
     number: int
-    """Of the training, which decides the colour."""
+    """Number of the training, which decides the colour."""
     paths: list[str] = field(default_factory=list)
     bands: list[str] = field(default_factory=list)
     bridges: list[str] = field(default_factory=list)

@@ -161,7 +161,7 @@ def _point(task: Task, training: Training, checkpoint: Checkpoint, axis: str, is
 
 
 def _training(training: Training) -> dict[str, Any]:
-    """What the legend has of a training: links, and the checkpoints that are not evaluated, by kind."""
+    """The part of the legend of a training: links, and the checkpoints that are not evaluated, by kind."""
     gaps = []
     for kind in training.kinds:
         without = [of.step for of in training.in_order if kind not in of.outputs or kind in of.states]

@@ -44,7 +44,7 @@ def scores(asked: Asked, state: OutputState) -> dict[str, Any] | None:
 
 
 def in_training(contamination: Contamination, task: str) -> dict[str, Any]:
-    """What is known of a task's questions: a phrase and a short one, whether some are in the training data, a link."""
+    """The contamination of a task: a phrase and a short one, whether some are in the training data, a link."""
     counts = contamination.tasks.get(task)
     if counts is None:
         missing = NOBODY_LOOKED if contamination.output else contamination.missing

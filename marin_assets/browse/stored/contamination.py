@@ -1,6 +1,6 @@
 """The questions of evaluations that are in the training data: by the outputs "contamination/…" that read an evaluation.
 
-In:  evaluations.   Out: for each the counts by task of the newest such output, or why there are none.
+In:  evaluations.   Out: for each the counts by task of the newest such output, or why it has none.
 Read: the markers of "contamination/…" by one listing, the record of each once in the life of the server; then the
 records of the outputs that are shown, and of the models without one.
 
@@ -72,13 +72,13 @@ def _searched(places: Places, states: Mapping[str, OutputState]) -> dict[str, Co
     marks = sorted(marks, key=lambda of: -of[1].finished_s)[:MOST_OUTPUTS]
     inputs = _each(places, lambda of: _inputs(of[0], f"{of[1].name}-{of[1].version}", of[1].file), marks)
     names = {text.rpartition("/")[2] for text in states}
-    found: dict[str, Contamination] = {}
+    contamination: dict[str, Contamination] = {}
     for (prefix, mark), paths in zip(marks, inputs, strict=True):
         texts = {places.text_of(path) for path in paths if path.rpartition("/")[2] in names}
-        unknown = [text for text in states if text in texts and text not in found]
+        unknown = [text for text in states if text in texts and text not in contamination]
         if unknown and (counts := _counts(places, join(prefix, f"{mark.name}-{mark.version}"))) is not None:
-            found |= dict.fromkeys(unknown, counts)
-    return found
+            contamination |= dict.fromkeys(unknown, counts)
+    return contamination
 
 
 def _inputs(prefix: str, name: str, marker: str) -> tuple[str, ...]:

@@ -29,9 +29,9 @@ class TaskContamination:
 
     @property
     def phrase(self) -> str:
-        one = self.questions == 1
+        questions = "question is" if self.questions == 1 else "questions are"
         unknown = f", {self.not_searchable:,} cannot be searched" if self.not_searchable else ""
-        return f"{self.short} question{'' if one else 's'} {'is' if one else 'are'} in the training data{unknown}"
+        return f"{self.short} {questions} in the training data{unknown}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,9 @@ def contamination_by_task(result: Mapping[str, Any]) -> dict[str, TaskContaminat
     tasks = result.get("tasks")
     by_task = {}
     for task, of in tasks.items() if isinstance(tasks, Mapping) else ():
-        counts = [of.get(name) for name in COUNTS] if isinstance(of, Mapping) else [None]
-        if all(type(count) is int and count >= 0 for count in counts):
+        numbers = [of.get(name) for name in COUNTS] if isinstance(of, Mapping) else []
+        counts = [number for number in numbers if type(number) is int and number >= 0]
+        if len(counts) == len(COUNTS):
             questions, contaminated, not_searchable = counts
             by_task[str(task)] = TaskContamination(
                 questions=questions, contaminated=contaminated, not_searchable=not_searchable

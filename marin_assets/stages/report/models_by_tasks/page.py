@@ -91,7 +91,7 @@ def _row(task: str, metric: str, models: Sequence[str], row: Mapping[str, Cell],
 def _training(
     models: Sequence[str], cells: Mapping[str, Mapping[str, Cell]], contamination: Mapping[str, ModelContamination]
 ) -> str:
-    """How many questions of each task the training data of each model hold, or why nobody knows."""
+    """A table of the questions of each task that the training data of each model hold; a sentence without any."""
     head = '<h2>Questions in the training data</h2><p class="muted">'
     if not any(of.tasks for of in contamination.values()):
         reasons = dict.fromkeys(of.missing for of in contamination.values())
