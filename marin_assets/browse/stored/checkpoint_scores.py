@@ -10,16 +10,15 @@ Tokens are those of the sequences that the training has read from step 0 on, by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from marin_assets.browse.errors import NotThereError
 from marin_assets.browse.places import Place, Places
 from marin_assets.browse.stored.leaderboard import EVALUATION, PERPLEXITY, Score, scores_in
-from marin_assets.browse.stored.state import OutputState, state_at
+from marin_assets.browse.stored.state import OutputState, read_each, state_at
 from marin_assets.browse.stored.verdicts import today
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.stages.train.exports import is_complete
@@ -27,7 +26,7 @@ from marin_assets.stages.train.specs.optimizer import LoopSpec, sequences_in
 from marin_resources.storage.completion import partition_markers
 from marin_resources.storage.files import folders_in
 from marin_resources.storage.output.commit import recorded
-from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.paths import join
 from marin_resources.types.output import Status
 from marin_resources.types.partition_key import key_of
 from marin_resources.types.versioned_json import ControlFileError
@@ -37,10 +36,7 @@ KINDS = {"checkpoint_evaluation": EVALUATION, "checkpoint_perplexity": PERPLEXIT
 STEP = "step-"
 NOT_EVALUATED = "not evaluated"
 MOST_KEPT = 2_000
-THREADS = 16
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
 Scores = Mapping[str, Mapping[str, Score]]
 """Task -> its scores by metric."""
 
@@ -126,7 +122,7 @@ def _add(trainings: list[Training], places: Places, folder: Place) -> None:
         partition_markers.output_path_in(file).rpartition("/")[2]: file
         for file in partition_markers.list_files(folder.prefix, _below(folder))
     }
-    read = _each(
+    read = read_each(
         places,
         lambda name: _partition(join(folder.path, name), folder.prefix, KINDS[kind], markers.get(name, "")),
         list(keys.values()),
@@ -213,7 +209,7 @@ def _add_exports(training: Training, places: Places) -> None:
     exports = join(place.path, EXPORTS)
     steps = {step: name for name in folders_in(exports) if (step := _step_in(name)) is not None}
     unknown = [step for step in steps if step not in training.checkpoints]
-    complete = _each(places, lambda step: is_complete(join(exports, steps[step])), unknown)
+    complete = read_each(places, lambda step: is_complete(join(exports, steps[step])), unknown)
     for step, is_there in zip(unknown, complete, strict=True):
         if is_there:
             training.checkpoints[step] = Checkpoint(step=step)
@@ -243,10 +239,3 @@ def tokens_after(config: Any, step: int) -> int | None:
 def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = config.get(name)
     return value if isinstance(value, Mapping) else {}
-
-
-def _each(places: Places, function: Callable[[Given], Made], items: Sequence[Given]) -> list[Made]:
-    if all(map(is_local, places.prefixes)):  # threads would take longer to start
-        return list(map(function, items))
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(function, items))

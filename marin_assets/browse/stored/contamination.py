@@ -10,14 +10,12 @@ record is kept by the name of its marker, which two attempts never share. An out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeVar
 
 from marin_assets.browse.places import Place, Places
-from marin_assets.browse.stored.state import OutputState, inputs_of, owner_of
+from marin_assets.browse.stored.state import OutputState, inputs_of, owner_of, read_each
 from marin_assets.browse.stored.verdicts import today
 from marin_assets.stages.report.models_by_tasks.contamination import (
     NOBODY_LOOKED,
@@ -28,7 +26,7 @@ from marin_assets.stages.report.models_by_tasks.contamination import (
 )
 from marin_resources.storage.completion.markers import list_marks
 from marin_resources.storage.output.commit import recorded
-from marin_resources.storage.paths import is_local, join
+from marin_resources.storage.paths import join
 from marin_resources.types.output import Status
 from marin_resources.types.versioned_json import ControlFileError
 
@@ -38,10 +36,6 @@ TRAININGS = ("marin_assets.stages.train.train_lm:train_lm", "marin_assets.stages
 OF_CHECKPOINTS = f"{NOBODY_LOOKED}: the evaluations of checkpoints are not searched"
 MOST_OUTPUTS, MOST_KEPT = 5_000, 20_000
 """Outputs whose records are read, the newest; and records that are kept."""
-THREADS = 16
-
-Given = TypeVar("Given")
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +64,7 @@ def _searched(places: Places, states: Mapping[str, OutputState]) -> dict[str, Co
     """The counts of the evaluations that have some."""
     marks = [(prefix, mark) for prefix in places.prefixes for mark in list_marks(prefix, STEPS)]
     marks = sorted(marks, key=lambda of: -of[1].finished_s)[:MOST_OUTPUTS]
-    inputs = _each(places, lambda of: _inputs(of[0], f"{of[1].name}-{of[1].version}", of[1].file), marks)
+    inputs = read_each(places, lambda of: _inputs(of[0], f"{of[1].name}-{of[1].version}", of[1].file), marks)
     names = {text.rpartition("/")[2] for text in states}
     contamination: dict[str, Contamination] = {}
     for (prefix, mark), paths in zip(marks, inputs, strict=True):
@@ -123,7 +117,7 @@ def _unsearched(places: Places, states: Sequence[OutputState]) -> dict[str, Cont
     """Why the evaluations have no counts."""
     models = {state.place.text: _model_path(state) for state in states}
     paths = [path for path in dict.fromkeys(models.values()) if path]
-    trained = dict(zip(paths, _each(places, lambda path: _is_trained_here(places, path), paths), strict=True))
+    trained = dict(zip(paths, read_each(places, lambda path: _is_trained_here(places, path), paths), strict=True))
     return {
         state.place.text: Contamination(missing=_reason(state, trained.get(models[state.place.text], False)))
         for state in states
@@ -148,10 +142,3 @@ def _reason(state: OutputState, is_trained_here: bool) -> str:
     if not is_trained_here:
         return NOT_ON_RECORD
     return NOBODY_LOOKED if state.record.partition is None else OF_CHECKPOINTS
-
-
-def _each(places: Places, function: Callable[[Given], Made], items: Sequence[Given]) -> list[Made]:
-    if all(map(is_local, places.prefixes)):  # threads would take longer to start
-        return list(map(function, items))
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(function, items))

@@ -79,6 +79,17 @@ def test_each_model_has_its_newest_scores_and_its_perplexity_the_best_first(pref
         assert "2 models, 4 tasks." in page.text
 
 
+def test_a_score_has_the_questions_that_are_in_the_training_data(prefix: str) -> None:
+    counts = {"questions": 400, "questions_contaminated": 12, "questions_not_searchable": 5}
+    result = {"tasks": {"arc": counts}, "page": "contaminated_scores.html"}
+    store_output(prefix, "contamination/nano", {}, reads=["evaluation/nano-abc123"], result=result)
+    with browsing(prefix) as browser:
+        page = browser.get("leaderboard")
+    assert page.text.count("12 of 400 in training") == 1
+    assert 'title="12 of 400 questions are in the training data, 5 cannot be searched"' in page.html
+    assert page.text.count("nobody looked") == 3, "of the sentence, and of two groups that were not searched"
+
+
 def test_an_output_that_is_gone_or_damaged_gives_way_to_the_one_before_it(tmp_path: Path) -> None:
     store_models(str(tmp_path))
     shutil.rmtree(tmp_path / "evaluation/nano-abc123")
