@@ -26,6 +26,7 @@ from marin_assets.browse.errors import BrowseError
 from marin_assets.browse.limits import Limits, RequestWatch, Threads
 from marin_assets.browse.pages.batch import batch
 from marin_assets.browse.pages.beside_choice import beside_choice
+from marin_assets.browse.pages.checkpoints import checkpoints
 from marin_assets.browse.pages.difference import difference
 from marin_assets.browse.pages.experiment import experiment
 from marin_assets.browse.pages.experiments import experiments
@@ -72,6 +73,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/experiment": experiment,
     "/models": models,
     "/leaderboard": leaderboard,
+    "/checkpoints": checkpoints,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

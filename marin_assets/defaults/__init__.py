@@ -23,6 +23,7 @@ from marin_assets.defaults.data import (
 from marin_assets.defaults.datashop import Datashop, default_datashop
 from marin_assets.defaults.evaluation import (
     default_checkpoint_evals,
+    default_checkpoint_perplexity,
     default_endpoint_eval,
     default_eval,
     default_model_comparison,
@@ -105,6 +106,7 @@ __all__ = [
     "default_ar5iv",
     "default_captures",
     "default_checkpoint_evals",
+    "default_checkpoint_perplexity",
     "default_comparison",
     "default_consolidate",
     "default_contamination",

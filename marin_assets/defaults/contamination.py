@@ -145,6 +145,13 @@ class TrainingData:
     """The data that cannot be searched: sets that are no documents, and models from elsewhere."""
 
 
+def is_from_elsewhere(evaluation: Step) -> bool:
+    """Whether the evaluated model is of no training here, so that its training data are not on record."""
+    config = evaluation.config
+    model = _step_of(getattr(config, "model_path", None))
+    return hasattr(config, "model_path") and not (model is not None and isinstance(model.config, TrainLmConfig))
+
+
 def training_data_of(evaluation: Step) -> TrainingData:
     """Return the documents that the evaluated model was trained on. Raises ConfigError if they are not on record."""
     model = _step_of(evaluation.config.model_path)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from marin_assets.defaults.contamination import is_from_elsewhere
 from marin_assets.defaults.environment import extras_on
 from marin_assets.inference.engine import Endpoint, Engine, EngineError, in_version, key_variables, require_engine
 from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
@@ -183,6 +184,31 @@ def default_perplexity(
 
 
 @checks_arguments()
+def default_checkpoint_perplexity(
+    step: Step,
+    partitions: Partitions,
+    sets: Mapping[str, Step | InputName | str],
+    *,
+    layouts: Mapping[str, str] | None = None,
+    max_texts: int | None = None,
+    tokens: bool = False,
+    resources: Resources | None = None,
+) -> Step:
+    """Return the step "checkpoint_perplexity/<its name>": bits per byte of each model that `step` exports while it
+    trains, a partition for each.
+
+    `partitions` are those of `default_checkpoint_evals`, other arguments those of `default_perplexity`; the loss of
+    every token is not stored, unless `tokens` is true.
+    """
+    exports = output_path_of(step, f"{EXPORTS}/{KEY}").nonblocking()
+    of_export = default_perplexity(
+        exports, sets, layouts=layouts, max_texts=max_texts, tokens=tokens, resources=resources
+    )
+    name = f"checkpoint_perplexity/{step.name.removeprefix('checkpoints/')}"
+    return dataclasses.replace(of_export, name=name, partitions=partitions)
+
+
+@checks_arguments()
 def default_model_comparison(
     name: str,
     evaluations: Mapping[str, Step],
@@ -192,13 +218,15 @@ def default_model_comparison(
     title: str = "Models by tasks",
     may_be_worse: bool = True,
     browser: str | None = None,
+    contaminations: Mapping[str, Step] | None = None,
 ) -> Step:
     """Return the step "comparisons/<name>": a table of models by tasks, of evaluations by model.
 
     The models are compared with `baseline`, the first one if None. With may_be_worse=False, a task at which a model is
     worse than it by more than noise is a failed check; models that do not differ fail it with a probability of 5 % at
     most, whatever the number of tasks. `browser` is the address of a data browser, to which the numbers
-    of the table lead; None is that of MARIN_BROWSE_URL. Raises SettingError for one that is no address.
+    of the table lead; None is that of MARIN_BROWSE_URL. `contaminations` are steps of `default_contamination` by model:
+    the page has their counts. Raises SettingError for a browser that is no address.
     """
     return Step(
         name=f"comparisons/{name}",
@@ -209,6 +237,8 @@ def default_model_comparison(
             metrics=versioned(dict(metrics or {})),
             title=versioned(title),
             browser=browser_address() if browser is None else browser,
+            contaminations={model: output_path_of(step) for model, step in (contaminations or {}).items()},
+            not_on_record=tuple(model for model, step in evaluations.items() if is_from_elsewhere(step)),
         ),
         extras=("evaluate",),
         expectations=() if may_be_worse else [expect("worse", at_most=0)],

@@ -9,6 +9,7 @@ import pytest
 
 from marin_assets.defaults import (
     default_checkpoint_evals,
+    default_checkpoint_perplexity,
     default_download,
     default_dpo,
     default_eval,
@@ -60,6 +61,17 @@ def test_the_evaluation_of_checkpoints_reads_each_export_and_waits_for_no_traini
     assert node.name == "checkpoint_evaluation/a"
     other = default_checkpoint_evals(default_train("a", {}, LlamaSpec(num_layers=3), config), dynamic("a_checkpoints"))
     assert build_graph([other])[other].version.hash != node.version.hash, "it covers that of the training"
+
+
+def test_the_perplexity_of_each_checkpoint_reads_the_training_while_it_runs() -> None:
+    config = TrainLmConfig(components={}, tokenizer_path="/t", steps_per_hf_export=10)
+    model = default_train("a", {}, LlamaSpec(), config)
+    step = default_checkpoint_perplexity(model, dynamic("a_checkpoints"), {"wiki": "/texts"}, max_texts=9)
+    [node] = [node for node in build_graph([step]) if node.step is step]
+    assert node.name == "checkpoint_perplexity/a"
+    place = node.step.config.model_path
+    assert (place.name, place.step is model, place.block_on_step) == ("exports/{partition}", True, False)
+    assert step.partitions == dynamic("a_checkpoints")
 
 
 def test_an_evaluation_takes_shots_a_mirror_and_an_engine_as_that_of_checkpoints_does() -> None:

@@ -8,9 +8,6 @@ from typing import Any
 
 from stored_outputs_for_browsing import store_output
 
-from marin_resources.storage.files import read_json, write_json
-from marin_resources.storage.paths import join
-
 FUNCTION = "marin_assets.stages.evaluate.lm_eval:evaluate_with_lm_eval"
 
 
@@ -48,15 +45,12 @@ def store_evaluation(
 ) -> str:
     """Write the output; return its path below the prefix."""
     rows = list(rows)
-    below = store_output(str(prefix), name, {"samples.jsonl": rows}, **fields)
-    path = join(str(prefix), below)
     by_task: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_task.setdefault(str(row.get("task")), []).append(row)
     scores = {task: _scores(of) for task, of in by_task.items()}
-    record = read_json(join(path, ".executor_info"))
-    write_json(join(path, ".executor_info"), {**record, "fn_name": fn_name, "result": {"scores": scores}})
-    return below
+    result = {"scores": scores}
+    return store_output(str(prefix), name, {"samples.jsonl": rows}, fn_name=fn_name, result=result, **fields)
 
 
 def _scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -9,6 +9,9 @@ from marin_assets.documents.rows import write_rows
 from marin_resources.storage.files import write_bytes, write_json
 from marin_resources.storage.paths import join
 
+NOW = 1767323045
+"""Time of the markers, in seconds since 1970."""
+
 
 def store_output(
     prefix: str,
@@ -19,8 +22,12 @@ def store_output(
     reads: Sequence[str] = (),
     config: Mapping[str, Any] | None = None,
     version: str = "abc123",
+    fn_name: str = "toy:write",
+    result: Mapping[str, Any] | None = None,
+    age_s: int = 0,
 ) -> str:
-    """Write the rows of each file, and the control files of the output; return its path below the prefix."""
+    """Write the rows of each file, and the control files of the output, whose marker is `age_s` seconds older than
+    those of others; return its path below the prefix."""
     below = f"{name}-{version}"
     path = join(prefix, below)
     for file, rows in files.items():
@@ -33,11 +40,12 @@ def store_output(
         "dependencies": [join(prefix, read) for read in reads],
         "config": dict(config or {}),
         "finished_at": "2026-01-02T03:04:05+00:00",
-        "fn_name": "toy:write",
+        "fn_name": fn_name,
+        **({} if result is None else {"result": dict(result)}),
     }
     write_json(join(path, ".executor_info"), record)
     write_bytes(join(path, ".executor_status"), status.encode())
     if status == "SUCCESS":
-        marker = f"{below}.0123456789abcdef.1.{len(files)}.100.1767323045"
+        marker = f"{below}.0123456789abcdef.1.{len(files)}.100.{NOW - age_s}"
         write_bytes(join(prefix, ".marin/complete", marker), b"")
     return below

@@ -6,12 +6,15 @@ from typing import Any
 
 from marin_assets.browse.cells.short_text import visible
 from marin_assets.browse.errors import NotThereError
+from marin_assets.browse.pages.scores import scores
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.files import page_of
 from marin_resources.storage.files import open_to_read
 
 PART_BYTES = 300_000
 PAGES = (".html", ".htm")
+ANSWERS = "samples.html"
+"""The page of an evaluation, which is written before anybody looks for its questions in the training data."""
 
 
 def file(asked: Asked) -> Shown:
@@ -25,9 +28,11 @@ def file(asked: Asked) -> Shown:
         raw.seek(start)
         part = raw.read(PART_BYTES)
     text = part.decode("utf-8", "replace")
+    owner = asked.owner(place)
     facts: dict[str, Any] = {
         "place": place,
-        "owner": asked.owner(place),
+        "owner": owner,
+        "scores": scores(asked, owner) if owner is not None and stored.name.endswith(ANSWERS) else None,
         "is_page": stored.name.lower().endswith(PAGES),
         "as_page": as_page,
         "text": text if as_page else visible(text),

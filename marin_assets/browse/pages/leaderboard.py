@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.browse.errors import NotThereError
+from marin_assets.browse.pages.scores import in_training
 from marin_assets.browse.query import address
 from marin_assets.browse.site import Asked, Shown
+from marin_assets.browse.stored.contamination import Contamination, contamination_of
 from marin_assets.browse.stored.leaderboard import Score, ScoredModel, ranked, read_models, tasks_of, usual_metric
 from marin_assets.stages.report.compare_models import is_lower_better
 from marin_resources.types.near_names import expected_one_of
@@ -31,6 +33,8 @@ def leaderboard(asked: Asked) -> Shown:
     columns = [Column.of(task, models) for task in tasks]
     first = next((column for column in columns if column.task == by), columns[0] if columns else None)
     order = models if first is None else ranked(models, first.task, first.metric)
+    shown = order[start : start + ROWS]
+    contamination = contamination_of(asked.places, [output for model in shown for output in model.outputs.values()])
     facts = {
         "columns": [
             {
@@ -42,7 +46,7 @@ def leaderboard(asked: Asked) -> Shown:
             }
             for column in columns
         ],
-        "rows": [_row(asked, model, columns) for model in order[start : start + ROWS]],
+        "rows": [_row(asked, model, columns, contamination) for model in shown],
         "total": len(models),
         "tasks": len(every_task),
         "unread": unread,
@@ -72,17 +76,21 @@ class Column:
         return cls(task=task, metric=metric, best=(min if is_lower_better(metric) else max)(values))
 
 
-def _row(asked: Asked, model: ScoredModel, columns: Sequence[Column]) -> dict[str, Any]:
+def _row(
+    asked: Asked, model: ScoredModel, columns: Sequence[Column], contamination: Mapping[str, Contamination]
+) -> dict[str, Any]:
     return {
         "name": model.name,
         "prefix": model.prefix if len(asked.places.prefixes) > 1 else "",
-        "places": [(kind, address("output", path=place)) for kind, place in sorted(model.places.items())],
+        "places": [(kind, address("output", path=of.place.text)) for kind, of in sorted(model.outputs.items())],
         "finished": f"{datetime.fromtimestamp(model.finished_s, UTC):%Y-%m-%d %H:%M}",
-        "cells": [_cell(model.scores.get(column.task, {}).get(column.metric), column.best) for column in columns],
+        "cells": [
+            _cell(model.scores.get(column.task, {}).get(column.metric), column, contamination) for column in columns
+        ],
     }
 
 
-def _cell(score: Score | None, best: float) -> dict[str, Any] | None:
+def _cell(score: Score | None, column: Column, contamination: Mapping[str, Contamination]) -> dict[str, Any] | None:
     """None for no score."""
     if score is None:
         return None
@@ -90,6 +98,7 @@ def _cell(score: Score | None, best: float) -> dict[str, Any] | None:
         "value": f"{score.value:.3f}",
         "half": "" if score.error is None else f"{Z95 * score.error:.3f}",
         "questions": score.questions,
-        "is_best": score.value == best,
+        "is_best": score.value == column.best,
         "address": address("output", path=score.place),
+        "training": in_training(contamination[score.place], column.task),
     }

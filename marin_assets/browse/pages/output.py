@@ -9,9 +9,11 @@ from marin_assets.browse.errors import NotThereError
 from marin_assets.browse.links import StateLinks, links_of_state
 from marin_assets.browse.pages.batch import is_training
 from marin_assets.browse.pages.file import PART_BYTES
+from marin_assets.browse.pages.scores import scores
 from marin_assets.browse.places import Place
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.answers.samples import SAMPLES
+from marin_assets.browse.stored.checkpoint_scores import is_of_checkpoints
 from marin_assets.browse.stored.files import files_at, shown_files
 from marin_assets.browse.stored.state import OutputState, inputs_of, state_at
 from marin_assets.documents.formats import is_readable
@@ -81,6 +83,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "finished": str(record.finished_at or "")[:16].replace("T", " "),
         "fn_name": record.fn_name,
         "is_training": is_training(state),
+        "scores": scores(asked, state) if is_whole else None,
         "elsewhere": "",
         "files": [],
         "not_shown": [],
@@ -126,6 +129,7 @@ def _folder(asked: Asked, place: Place, start: int) -> Shown:
     facts = {
         "place": place,
         "entries": entries,
+        "has_checkpoints": is_of_checkpoints(place) and any(entry["state"] is not None for entry in entries),
         "files": files[:FILES],
         "total": len(names),
         "start": start,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.browse.places import Places
+from marin_assets.browse.stored.state import OutputState
 from marin_assets.stages.report.compare_models import STATISTICS, headline_of, is_lower_better
 from marin_resources.storage.completion.markers import Mark
 from marin_resources.storage.index.complete import CompleteOutputs
@@ -48,8 +49,8 @@ class ScoredModel:
     prefix: str
     finished_s: int = 0
     """Time of the newest of its results, seconds since 1970."""
-    places: dict[str, str] = field(default_factory=dict)
-    """Kind of evaluation -> text of the address of the output."""
+    outputs: dict[str, OutputState] = field(default_factory=dict)
+    """Kind of evaluation -> its output."""
     scores: dict[str, dict[str, Score]] = field(default_factory=dict)
     """Task -> its scores by metric."""
 
@@ -68,11 +69,11 @@ def read_models(places: Places) -> tuple[list[ScoredModel], int]:
             kind, _, name = mark.name.partition("/")
             if text is None or not name:
                 continue
-            scores = dict(_scores(record.result, kind, text))
+            scores = dict(scores_in(record.result, kind, text))
             if scores:
                 model = models.setdefault((prefix, name), ScoredModel(name=name, prefix=prefix))
                 model.finished_s = max(model.finished_s, mark.finished_s)
-                model.places[kind] = text
+                model.outputs[kind] = OutputState(place=places.resolve(text), status=Status.SUCCESS, record=record)
                 model.scores |= scores
     return list(models.values()), unread
 
@@ -99,8 +100,8 @@ def _newest(complete: CompleteOutputs, steps: Sequence[Sequence[Mark]]) -> Itera
     return (result for result in results if result is not None)
 
 
-def _scores(result: Mapping[str, Any], kind: str, place: str) -> Iterator[tuple[str, dict[str, Score]]]:
-    """The scores of each task by metric: of lm-eval's tasks, or of the sets of a perplexity."""
+def scores_in(result: Mapping[str, Any], kind: str, place: str) -> Iterator[tuple[str, dict[str, Score]]]:
+    """Yield the scores of each task by metric: of lm-eval's tasks, or of the sets of a perplexity."""
     by_task = result.get("sets" if kind == PERPLEXITY else "scores")
     for task, numbers in list(by_task.items())[:MOST_TASKS] if isinstance(by_task, Mapping) else ():
         if not isinstance(numbers, Mapping):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from marin_assets.browse.places import Place, Places
 from marin_resources.storage.output.record import read_record
 from marin_resources.storage.output.status import read_status
-from marin_resources.storage.paths import join
+from marin_resources.storage.paths import is_local, join
 from marin_resources.types.output import Status
 from marin_resources.types.places import relative_to
 from marin_resources.types.record import Record
 from marin_resources.types.versioned_json import ControlFileError
+
+THREADS = 16
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,3 +86,11 @@ def inputs_of(state: OutputState) -> list[str]:
         relative = relative_to(path, [then, state.place.prefix])
         paths.append(path if relative is None else join(state.place.prefix, relative))
     return paths
+
+
+def read_each(places: Places, read: Callable[[Given], Made], items: Sequence[Given]) -> list[Made]:
+    """Return what `read` returns for each item, in their order: of a bucket several at a time."""
+    if all(map(is_local, places.prefixes)):  # threads would take longer to start
+        return list(map(read, items))
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(read, items))

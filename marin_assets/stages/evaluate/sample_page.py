@@ -37,6 +37,8 @@ h2 { font-size: 18px; margin: 28px 0 4px; overflow-wrap: anywhere } h3 { font-si
 .muted { color: #666; font-weight: normal } label { margin-right: 16px }
 body:has(#right:not(:checked)) .right, body:has(#wrong:not(:checked)) .wrong { display: none }
 </style></head><body><h1>Answers</h1>
+<p class="muted">Whether the training data hold these questions is searched later: the page of this output in the data
+ browser (marin browse) has it.</p>
 <p><label><input type="checkbox" id="right" checked> right</label><label><input type="checkbox" id="wrong" checked>
  wrong</label></p>
 """

@@ -7,6 +7,8 @@ Out: `comparison.html`, the table as one page; `scores.jsonl`, a row for each mo
 A difference from the baseline is more than noise if its p-value is at most 0.05 after the correction for
 all differences of the table (`models_by_tasks/significance.py`). Where both models answered the same questions
 (`samples.jsonl`), it is that of the paired differences, which are less noisy; otherwise that of independent scores.
+
+The page has for each score how many questions of the task are in the training data of the model, or that nobody looked.
 """
 
 from __future__ import annotations
@@ -19,9 +21,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marin_assets.stages.report.models_by_tasks.cells import PASSAGE, Cell, Samples, cell_of, corrected
+from marin_assets.stages.report.models_by_tasks.contamination import (
+    NOBODY_LOOKED,
+    NOT_ON_RECORD,
+    ModelContamination,
+    contamination_by_task,
+    not_searched_in,
+)
 from marin_assets.stages.report.models_by_tasks.page import POINT, table_page
 from marin_assets.stages.report.records import ReportError, StepRecord, read_records
-from marin_assets.stages.report.views import view_of
+from marin_assets.stages.report.views import page_address, view_of
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -58,6 +67,11 @@ class CompareModelsConfig:
     browser: str = ""
     """Address of a data browser, to which the numbers of the page lead. Without one they name the command."""
 
+    contaminations: dict[str, str] = field(default_factory=dict)
+    """Name -> output of `score_contaminated`, of this very evaluation. Of the others nobody looked."""
+    not_on_record: tuple[str, ...] = ()
+    """Models without training data on record, such as downloaded ones."""
+
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, _check, name)
 
@@ -68,11 +82,12 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
     Returns models, tasks, missing (scores that a model does not have), better and worse (differences from the baseline
     that are more than noise, over all models), regressions (of each model that is worse at some tasks: these), macro
     (by model: the mean over the tasks in `averaged`) and page. Raises ReportError for fewer than two models, an
-    unknown baseline or metric, or models without a task in common.
+    unknown baseline or metric, models without a task in common, or a contamination of another evaluation.
     """
     _check(config)
     baseline = next(iter(config.models)) if config.baseline is None else config.baseline
     records = read_records(config.models)
+    contamination = {name: _contamination(config, records[name]) for name in config.models}
     scores = {name: dict(records[name].result.get("scores") or {}) for name in config.models}
     tasks = list(dict.fromkeys(task for of in scores.values() for task in of))
     metrics = {task: metric_of(task, scores, config.metrics) for task in tasks}
@@ -109,7 +124,9 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         name: math.fsum(cells[task][name].value for task in averaged) / len(averaged)
         for name in (config.models if averaged else ())
     }
-    page = table_page(config.title, baseline, list(config.models), metrics, lower, cells, macro, averaged)
+    page = table_page(
+        config.title, baseline, list(config.models), metrics, lower, cells, macro, averaged, contamination
+    )
     write_bytes(join(config.output_path, PAGE), page)
     for name, rows in ((SCORES, _rows(scores)), (DIFFERENCES, _difference_rows(metrics, cells))):
         write_bytes(join(config.output_path, name), "".join(json.dumps(row) + "\n" for row in rows).encode())
@@ -138,6 +155,26 @@ def _check(config: CompareModelsConfig) -> None:
     baseline = config.baseline
     if baseline is not None and baseline not in config.models:
         raise ReportError(f"The baseline is {baseline!r}, {expected_one_of(baseline, config.models, 'models')}")
+    for name in config.contaminations:
+        if name not in config.models:
+            raise ReportError(f"contaminations names {name!r}, {expected_one_of(name, config.models, 'models')}")
+
+
+def _contamination(config: CompareModelsConfig, evaluation: StepRecord) -> ModelContamination:
+    name = evaluation.label
+    if name not in config.contaminations:
+        return ModelContamination(missing=NOT_ON_RECORD if name in config.not_on_record else NOBODY_LOOKED)
+    record = read_records({name: config.contaminations[name]})[name]
+    if not {evaluation.path, evaluation.own_path}.intersection(record.dependencies):
+        raise ReportError(
+            f"The contamination of {name!r} at {record.path!r} is not of the evaluation {evaluation.path!r}. Pass a "
+            "step of default_contamination that has this evaluation."
+        )
+    return ModelContamination(
+        tasks=contamination_by_task(record.result),
+        not_searched=not_searched_in(record.result),
+        link=page_address(config.browser, join(record.path, str(record.result.get("page")))),
+    )
 
 
 def metric_of(task: str, scores: Mapping[str, Mapping[str, Any]], named: Mapping[str, str]) -> str:

@@ -14,6 +14,8 @@ from marin_assets.stages.report.records import StepRecord
 
 PAGE = "models"
 """The page of the browser for answers side by side; its test compares it with the server's."""
+FILE = "file"
+"""The page of the browser for a file of an output."""
 MOST = 8
 """Evaluations that it shows at once."""
 
@@ -32,6 +34,11 @@ def view_of(browser: str, evaluations: Sequence[StepRecord], task: str, metric: 
         f"{record.name}-{record.version}" if record.version else record.own_path or record.path for record in shown
     ]
     return shlex.join(["marin", "browse", "--compare", *paths, "--task", task, "--metric", metric])
+
+
+def page_address(browser: str, path: str) -> str:
+    """The address of an output's page of HTML below that of a browser; empty without a browser."""
+    return f"{browser.rstrip('/')}/{FILE}?{urlencode({'path': path, 'page': 1})}" if browser else ""
 
 
 def linked(number: str, view: str) -> str:

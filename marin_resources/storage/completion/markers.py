@@ -104,9 +104,11 @@ def remove_marks(prefix: str, output: Output) -> int | None:
     return max(seconds, default=None)
 
 
-def list_marks(prefix: str) -> list[Mark]:
-    """Every marker below the prefix, by one listing, in no order."""
-    parsed = map(_parse, names_below(join(prefix, FOLDER)))
+def list_marks(prefix: str, segment: str = "") -> list[Mark]:
+    """Every marker below the prefix, by one listing, in no order. `segment`: of the steps whose name begins with it and
+    a slash alone."""
+    files = names_below(join(prefix, FOLDER, segment) if segment else join(prefix, FOLDER))
+    parsed = (_parse(f"{segment}/{file}" if segment else file) for file in files)
     return [mark for mark in parsed if mark is not None]
 
 

@@ -87,9 +87,12 @@ def marked_partitions(prefix: str, whole: Output) -> dict[str, CompletionMarker]
     return marked
 
 
-def list_files(prefix: str) -> list[str]:
-    """The markers of all partitions below the prefix: their paths below the folder of markers, by one listing."""
-    return [file for file in names_below(join(prefix, FOLDER)) if _segment_in(file.rpartition("/")[2]) is not None]
+def list_files(prefix: str, below: str = "") -> list[str]:
+    """The markers of all partitions below the prefix: their paths below the folder of markers, by one listing. `below`:
+    those in this folder of it alone, such as "evaluation" or "evaluation/nano-1a2b3c"."""
+    folder = f"{below}/" if below else ""
+    files = (f"{folder}{file}" for file in names_below(join(prefix, FOLDER, below) if below else join(prefix, FOLDER)))
+    return [file for file in files if _segment_in(file.rpartition("/")[2]) is not None]
 
 
 def output_path_in(file: str) -> str:

@@ -11,23 +11,10 @@ import pytest
 from browser_server import Browser, browsing
 from stored_outputs_for_browsing import store_output
 
-from marin_resources.storage.files import read_json, remove, write_bytes, write_json
-from marin_resources.storage.paths import join
-
-NOW = 1767323045
-"""Time of the markers of `store_output`."""
-
 
 def store_scores(prefix: str, name: str, result: dict[str, Any], *, version: str = "abc123", age_s: int = 0) -> str:
     """An evaluation with this result, finished `age_s` seconds before the others."""
-    below = store_output(prefix, name, {}, version=version)
-    record = join(prefix, below, ".executor_info")
-    write_json(record, {**read_json(record), "result": result})
-    if age_s:
-        markers = join(prefix, ".marin/complete")
-        remove(join(markers, f"{below}.0123456789abcdef.1.0.100.{NOW}"))
-        write_bytes(join(markers, f"{below}.0123456789abcdef.1.0.100.{NOW - age_s}"), b"")
-    return below
+    return store_output(prefix, name, {}, version=version, result=result, age_s=age_s)
 
 
 def accuracy(value: float, **more: Any) -> dict[str, Any]:
@@ -46,8 +33,8 @@ def store_models(prefix: str) -> None:
 
 
 def table(browser: Browser, **query: object) -> list[list[str]]:
-    """The texts of the cells of each row."""
-    html = browser.get("leaderboard", **query).html
+    """The texts of the cells of each row, without what is known of the training data."""
+    html = re.sub(r'<small class="training.*?</small>', "", browser.get("leaderboard", **query).html)
     rows = re.findall(r"<tr.*?</tr>", html, re.DOTALL)
     return [
         [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)]
@@ -90,6 +77,17 @@ def test_each_model_has_its_newest_scores_and_its_perplexity_the_best_first(pref
         assert 'href="/output?path=evaluation%2Fsmall-abc123"' in page.html
         assert page.html.count("<b>") == 4
         assert "2 models, 4 tasks." in page.text
+
+
+def test_a_score_has_the_questions_that_are_in_the_training_data(prefix: str) -> None:
+    counts = {"questions": 400, "questions_contaminated": 12, "questions_not_searchable": 5}
+    result = {"tasks": {"arc": counts}, "page": "contaminated_scores.html"}
+    store_output(prefix, "contamination/nano", {}, reads=["evaluation/nano-abc123"], result=result)
+    with browsing(prefix) as browser:
+        page = browser.get("leaderboard")
+    assert page.text.count("12 of 400 in training") == 1
+    assert 'title="12 of 400 questions are in the training data, 5 cannot be searched"' in page.html
+    assert page.text.count("nobody looked") == 3, "of the sentence, and of two groups that were not searched"
 
 
 def test_an_output_that_is_gone_or_damaged_gives_way_to_the_one_before_it(tmp_path: Path) -> None:

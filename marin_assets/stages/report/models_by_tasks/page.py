@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from marin_assets.stages.report.models_by_tasks.cells import Cell
+from marin_assets.stages.report.models_by_tasks.contamination import NOBODY_LOOKED, ModelContamination
 from marin_assets.stages.report.models_by_tasks.significance import ALPHA, Z95
 from marin_assets.stages.report.views import about_views, linked, title_with
 
 POINT = 0.01
 """The difference for which the page has a number of questions."""
+NOT_EVALUATED = '<td title="not evaluated">–</td>'
 HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
 body {{ font: 14px/1.4 system-ui, sans-serif; margin: 24px; color: #222 }}
@@ -28,6 +30,7 @@ thead th.task {{ z-index: 2 }} thead span {{ writing-mode: vertical-rl; transfor
  overflow-wrap: anywhere; white-space: normal; text-align: left }}
 td a {{ color: inherit; text-decoration-color: #999 }}
 small {{ color: #777 }} td.better {{ background: #d5f0da }} td.worse {{ background: #fbd9d6 }}
+td.held {{ background: #fdf0c4 }}
 tr.mean td, tr.mean th {{ border-bottom: 2px solid #999 }} .muted {{ color: #666; max-width: 60em }}
 tbody tr:hover td, tbody tr:hover th {{ box-shadow: inset 0 -2px #888 }}
 </style></head><body>
@@ -43,8 +46,10 @@ def table_page(
     cells: Mapping[str, Mapping[str, Cell]],
     macro: Mapping[str, float],
     averaged: Sequence[str],
+    contamination: Mapping[str, ModelContamination],
 ) -> bytes:
-    """Return the page. `metrics`, `lower` and `cells` by task; `macro` is the mean over the tasks in `averaged`."""
+    """Return the page. `metrics`, `lower` and `cells` by task; `macro` is the mean over the tasks in `averaged`;
+    `contamination` by model."""
     every = [cell for row in cells.values() for cell in row.values()]
     compared, marked = sum(cell.tested is not None for cell in every), sum(bool(cell.outcome) for cell in every)
     head = "".join(f"<th><span>{escape(name)}</span></th>" for name in models)
@@ -61,6 +66,7 @@ def table_page(
             f"{about_views([cell.view for cell in every])}</p>",
             f'<table><thead><tr><th class="task">task, metric</th>{head}</tr></thead>',
             f"<tbody>{_mean(models, macro, len(averaged))}{''.join(rows)}</tbody></table>",
+            _training(models, cells, contamination),
             _power(metrics, cells),
             "</body></html>\n",
         ]
@@ -80,6 +86,41 @@ def _row(task: str, metric: str, models: Sequence[str], row: Mapping[str, Cell],
     cells = "".join(_cell(row.get(name), best) for name in models)
     arrow = " ↓" if lower else ""
     return f'<tr><th class="task">{escape(task)} <small>{escape(metric)}{arrow}</small></th>{cells}</tr>'
+
+
+def _training(
+    models: Sequence[str], cells: Mapping[str, Mapping[str, Cell]], contamination: Mapping[str, ModelContamination]
+) -> str:
+    """A table of the questions of each task that the training data of each model hold; a sentence without any."""
+    head = '<h2>Questions in the training data</h2><p class="muted">'
+    if not any(of.tasks for of in contamination.values()):
+        reasons = dict.fromkeys(of.missing for of in contamination.values())
+        named = {reason: [name for name in models if contamination[name].missing == reason] for reason in reasons}
+        lines = "; ".join(f"{', '.join(map(escape, of))}: {reason}" for reason, of in named.items())
+        return f"{head}{lines}. A comparison has the counts of its <code>contaminations</code>.</p>"
+    parts = "".join(
+        f" {escape(name)} was trained on more, which was not searched: {escape('; '.join(of.not_searched))}."
+        for name, of in contamination.items()
+        if of.not_searched
+    )
+    heads = "".join(f"<th><span>{linked(escape(name), contamination[name].link)}</span></th>" for name in models)
+    rows = "".join(
+        f'<tr><th class="task">{escape(task)}</th>'
+        f"{''.join(_count(contamination[name], task) if name in of else NOT_EVALUATED for name in models)}</tr>"
+        for task, of in cells.items()
+    )
+    return (
+        f"{head}The questions of each task that the training data of the model hold, of all that it answered.{parts}"
+        f'</p><table><thead><tr><th class="task">task</th>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+    )
+
+
+def _count(contamination: ModelContamination, task: str) -> str:
+    counts = contamination.tasks.get(task)
+    if counts is None:
+        return f"<td><small>{NOBODY_LOOKED if contamination.tasks else contamination.missing}</small></td>"
+    kind = " class=held" if counts.contaminated else ""
+    return f'<td{kind} title="{counts.phrase}">{counts.short}</td>'
 
 
 def _power(metrics: Mapping[str, str], cells: Mapping[str, Mapping[str, Cell]]) -> str:
@@ -108,7 +149,7 @@ def _power(metrics: Mapping[str, str], cells: Mapping[str, Mapping[str, Cell]]) 
 
 def _cell(cell: Cell | None, best: float) -> str:
     if cell is None:
-        return '<td title="not evaluated">–</td>'
+        return NOT_EVALUATED
     value = f"<b>{cell.value:.3f}</b>" if cell.value == best else f"{cell.value:.3f}"
     error = "" if cell.error is None else f" <small>±{Z95 * cell.error:.3f}</small>"
     kind = f" class={cell.outcome}" if cell.outcome else ""

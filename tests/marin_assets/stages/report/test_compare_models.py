@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,14 @@ from browser_server import browsing
 from stored_evaluations import answers, store_evaluation
 
 from marin_assets.browse.query import address
-from marin_assets.defaults import default_eval, default_model_comparison, default_train
+from marin_assets.defaults import (
+    default_contamination,
+    default_endpoint_eval,
+    default_eval,
+    default_model_comparison,
+    default_train,
+)
+from marin_assets.inference.engine import Endpoint
 from marin_assets.stages.report.compare_models import (
     CompareModelsConfig,
     compare_models,
@@ -201,6 +208,38 @@ def test_questions_that_share_a_passage_show_less_than_as_many_of_their_own(tmp_
     assert "100 of 5 passages" in (tmp_path / "shared/comparison.html").read_text()
 
 
+def test_the_page_has_the_questions_that_are_in_the_training_data_or_that_nobody_looked(tmp_path: Path) -> None:
+    names = ("base", "tuned", "other", "llama")
+    models = {name: write_evaluation(tmp_path / name, {"arc": [1, 0, 1], "mmlu": [1, 0]}) for name in names}
+    counts = {"arc": {"questions": 3, "questions_contaminated": 1, "questions_not_searchable": 1}}
+    contaminations = {}
+    for name, not_searched in (("base", []), ("tuned", ["chats <b>"])):
+        result = {"tasks": counts, "not_searched": not_searched, "page": "contaminated_scores.html"}
+        record = {"name": name, "dependencies": [models[name]], "result": result}
+        contaminations[name] = str(tmp_path / f"contamination-{name}")
+        Path(contaminations[name]).mkdir()
+        Path(contaminations[name], ".executor_info").write_text(json.dumps(record))
+    compared(models, tmp_path / "out", contaminations=contaminations, not_on_record=("llama",), browser="http://b/")
+    html = (tmp_path / "out/comparison.html").read_text()
+    head, arc, mmlu = Table(html.partition("Questions in the training data")[2]).rows[:3]
+    assert [text for text, _ in head] == ["task", *names]
+    assert [text for text, _ in arc[1:]] == [
+        "1 of 3", "1 of 3", "nobody looked", "its training data are not on record",
+    ]  # fmt: skip
+    assert mmlu[1][0] == "nobody looked"
+    assert "1 of 3 questions are in the training data, 1 cannot be searched" in html
+    assert "tuned was trained on more, which was not searched: chats &lt;b&gt;." in html
+    page = address("file", path=f"{contaminations['base']}/contaminated_scores.html", page=1)
+    assert f'href="http://b{escape(page)}"' in html
+    compared(models, tmp_path / "none", not_on_record=("llama",))
+    html = (tmp_path / "none/comparison.html").read_text()
+    assert "base, tuned, other: nobody looked; llama: its training data are not on record." in html
+    with pytest.raises(ReportError, match=r"The contamination of 'other' at '.*' is not of the evaluation '.*/other'"):
+        compared(models, tmp_path / "wrong", contaminations={"other": contaminations["base"]})
+    with pytest.raises(ReportError, match=r"contaminations names 'bsae', expected one of the models .*Did you mean"):
+        compared(models, tmp_path / "wrong", contaminations={"bsae": contaminations["base"]})
+
+
 def test_two_questions_show_nothing(tmp_path: Path) -> None:
     models = {
         "base": write_evaluation(tmp_path / "base", {"arc": [0, 0]}),
@@ -339,4 +378,18 @@ def test_the_default_reads_each_evaluation_and_may_refuse_regressions() -> None:
     evaluations = {model.name: default_eval(model, ["arc"]) for model in models}
     step = default_model_comparison("ab", evaluations, may_be_worse=False)
     assert [node.name for node in build_graph([step])[step].dependencies] == ["evaluation/a", "evaluation/b"]
+    assert step.config.not_on_record == ()
+    with_counts = default_model_comparison(
+        "ab",
+        evaluations,
+        contaminations={
+            models[0].name: default_contamination(
+                evaluations[models[0].name], training_documents={"web": "/documents/web"}
+            )
+        },
+    )
+    assert "contamination/a" in [node.name for node in build_graph([with_counts])[with_counts].dependencies]
+    endpoint = default_endpoint_eval("served", Endpoint(url="http://localhost:1/v1", model="m"), ["arc"])
+    mixed = default_model_comparison("mixed", {**evaluations, "served": endpoint})
+    assert mixed.config.not_on_record == ("served",)
     assert [expectation.describe() for expectation in step.expectations] == ["worse at most 0"]
