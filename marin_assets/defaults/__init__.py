@@ -28,6 +28,7 @@ from marin_assets.defaults.evaluation import (
     default_model_comparison,
     default_perplexity,
     default_report,
+    default_suite_scores,
 )
 from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.python_text import (
@@ -140,6 +141,7 @@ __all__ = [
     "default_sft",
     "default_snapshot",
     "default_stackexchange",
+    "default_suite_scores",
     "default_text_files",
     "default_threads",
     "default_tokenize",

@@ -12,6 +12,10 @@ from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, e
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
+from marin_assets.stages.report.models_by_tasks.suites.core import CORE
+from marin_assets.stages.report.models_by_tasks.suites.olmes import OLMES
+from marin_assets.stages.report.models_by_tasks.suites.score_suites import ScoreSuitesConfig, score_suites
+from marin_assets.stages.report.models_by_tasks.suites.suite import Suite
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.step.argument_check import checks_arguments
@@ -212,6 +216,33 @@ def default_model_comparison(
         ),
         extras=("evaluate",),
         expectations=() if may_be_worse else [expect("worse", at_most=0)],
+    )
+
+
+@checks_arguments()
+def default_suite_scores(
+    name: str,
+    evaluations: Mapping[str, Step],
+    *,
+    suites: Sequence[Suite] = (CORE, OLMES),
+    title: str = "Models by suites",
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "comparisons/<name>/suites": means over suites of tasks, of evaluations by model, one at least.
+
+    CORE has the centered accuracies of CORE_TASKS, CORE_PLUS_MMLU those of CORE_TASKS_PLUS_MMLU too, and OLMES the
+    better forms of OLMES_TASKS. A suite has a mean where the evaluation has all of its tasks at its shots.
+    """
+    return Step(
+        name=f"comparisons/{name}/suites",
+        fn=score_suites,
+        config=ScoreSuitesConfig(
+            models={model: output_path_of(step) for model, step in evaluations.items()},
+            suites=versioned(tuple(suites)),
+            title=versioned(title),
+        ),
+        extras=("evaluate",),
+        expectations=expectations,
     )
 
 

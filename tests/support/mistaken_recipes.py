@@ -156,6 +156,8 @@ RECIPES = [
     of("b = default_eval('checkpoints/x')", "'checkpoints/x'", "expected Step | InputName"),
     of("b = default_eval(a, 'hellaswag')", "evals='hellaswag'", "expected Sequence[str | EvalTask]"),
     of("b = default_eval(a, ['hellaswag', 'hellaswag'])", "'hellaswag' twice", "expected each label"),
+    of("b = default_suite_scores('x', {})", "have no models", "expected one at least"),
+    of("b = default_suite_scores('x', {'a': a}, suites=['CORE'])", "suites=['CORE']", "expected Sequence[Suite]"),
     of("b = default_eval(a, engine='vllm')", "'vllm'", "expected"),
     of("b = default_perplexity(a, [a])", "sets=[Step('raw/a')]", "expected Mapping"),
     of("b = default_perplexity(a, {'x': a}, layouts={'x': 'polama'})", "'polama'", "Did you mean 'paloma'"),

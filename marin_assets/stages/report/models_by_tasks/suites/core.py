@@ -1,10 +1,9 @@
 """Marin's core tasks with their baselines: accuracies by chance.
 
-Baselines are those of DCLM's `eval/eval_meta_data.csv` of September 2025, which its authors call version 2, wherever
-lm-eval's questions have as many choices as DCLM's copy. Two differ: lm-eval's agieval_lsat_ar and commonsense_qa have
-five choices for each question, where DCLM's copies have four, and a number for which DCLM measured 0.403. Of BoolQ, 0.62
-is the share of the commoner answer. The metric of a task is normalized by length where lm-eval has that, as DCLM compares
-the mean log-likelihoods of tokens.
+Baselines are those of DCLM's `eval/eval_meta_data.csv` of September 2025 ("version 2"), but for two tasks, of which
+DCLM evaluates another copy: agieval_lsat_ar and commonsense_qa have five choices for each question in lm-eval, and the
+baselines 0.25 and 0.403 in DCLM. Of BoolQ, 0.62 is the share of the commoner answer. The metric of a task is normalized
+by length where lm-eval has that, as DCLM compares the mean log-likelihoods of tokens.
 """
 
 from __future__ import annotations

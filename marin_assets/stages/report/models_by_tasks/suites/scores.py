@@ -69,7 +69,7 @@ class SuiteScore:
         return None if self.missing else math.hypot(*by_task.values()) / len(self.parts)
 
 
-def task_scores(record: StepRecord) -> TaskScores:
+def scores_by_task(record: StepRecord) -> TaskScores:
     """Return the scores of an evaluation by the tasks' own names and shots; empty for a step that is none.
 
     Raises ReportError for a damaged `results.json`.
@@ -79,12 +79,13 @@ def task_scores(record: StepRecord) -> TaskScores:
     path = join(record.path, RESULTS)
     try:
         results = read_json(path)
-        names = {label: str(metrics.get("name", label)) for label, metrics in results["results"].items()}
-        shots = {label: int(count) for label, count in results["n-shot"].items()}
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise ReportError(f"{path!r} is damaged ({error!r}). Evaluate the model again.") from None
+        names = {label: str(metrics.get("name", label)) for label, metrics in (results.get("results") or {}).items()}
+        shots = {label: int(count) for label, count in (results.get("n-shot") or {}).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ReportError(f"{path!r} is damaged ({error}). Evaluate the model again.") from None
     scores = dict(record.result.get("scores") or {})
-    return {(names[label], shots[label]): (label, scores[label]) for label in names if {label} <= shots.keys() & scores}
+    complete = [label for label in names if label in shots and label in scores]
+    return {(names[label], shots[label]): (label, scores[label]) for label in complete}
 
 
 def score_suite(suite: Suite, scores: TaskScores) -> SuiteScore:

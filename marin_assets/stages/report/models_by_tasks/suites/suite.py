@@ -50,8 +50,8 @@ def check_suite(suite: Suite) -> None:
     for part in suite.parts:
         if suite.centered and part.baseline is None:
             raise ReportError(
-                f"The suite {suite.name!r} is centered and its part {part.name!r} has no baseline, expected the accuracy "
-                "by chance, such as 0.25 of four choices. Set baseline, or leave the part out."
+                f"The suite {suite.name!r} is centered and its part {part.name!r} has no baseline, expected the "
+                "accuracy by chance, such as 0.25 of four choices. Set baseline, or leave the part out."
             )
         if part.baseline is not None and not 0 <= part.baseline < 1:
             raise ReportError(
