@@ -22,6 +22,8 @@ PART = re.compile(r"-\d{5}-of-\d{5}$")
 DEFAULT = "default"
 
 TASKS = Path(__file__).parent / "tasks"
+OLMES = "olmes"
+"""Folder of the tasks of OLMES, whose names begin with it."""
 
 
 @contextlib.contextmanager
@@ -76,7 +78,11 @@ def load_tasks(config: LmEvalConfig, folder: str) -> Any:
     folders = [write_held_out_tasks(config.held_out_path, f"{folder}/held_out")] if config.held_out_path else []
     if config.include_path:
         folders.append(copy_to_local(config.include_path, f"{folder}/include"))
-    with_defaults = config.use_hub or config.mirror_path is not None
+    of_olmes = [task for task in eval_tasks(config) if task.name.startswith(f"{OLMES}_")]
+    if of_olmes:
+        folders.append(str(TASKS / OLMES))
+    is_here = len(of_olmes) == len(config.tasks)
+    with_defaults = (config.use_hub or config.mirror_path is not None) and not is_here
     manager = TaskManager(include_path=[*folders], include_defaults=with_defaults)
     for task in eval_tasks(config):
         if (name := task.name) not in manager.all_tasks:

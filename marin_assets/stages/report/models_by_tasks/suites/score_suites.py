@@ -22,6 +22,7 @@ from marin_assets.stages.report.models_by_tasks.suites.olmes import OLMES
 from marin_assets.stages.report.models_by_tasks.suites.scores import (
     SuiteScore,
     TaskScores,
+    members_of_groups,
     rows_of,
     score_suite,
     scores_by_task,
@@ -70,7 +71,8 @@ def score_suites(config: ScoreSuitesConfig) -> dict[str, Any]:
             f"The models {', '.join(map(repr, config.models))} have no task of a suite, expected tasks of "
             f"{' or '.join(suite.name for suite in config.suites)} at their shots. Evaluate the models on one of them."
         )
-    left_out = tasks_without_suite(config.suites, scores)
+    members = set().union(*(members_of_groups(record) for record in records.values()))
+    left_out = [task for task in tasks_without_suite(config.suites, scores) if task not in members]
     write_bytes(join(config.output_path, PAGE), suites_page(config.title, by_suite, left_out))
     rows = [row for of in by_suite.values() for model, score in of.items() for row in rows_of(model, score)]
     write_bytes(join(config.output_path, ROWS), "".join(json.dumps(row) + "\n" for row in rows).encode())
@@ -90,10 +92,10 @@ def score_suites(config: ScoreSuitesConfig) -> dict[str, Any]:
 
 
 def tasks_without_suite(suites: Sequence[Suite], scores: Mapping[str, TaskScores]) -> list[str]:
-    """The labels of the evaluated tasks that no suite has at that number of shots, but for members of groups."""
+    """The labels of the evaluated tasks that no suite has at that number of shots."""
     forms = {(form.task, form.shots) for suite in suites for part in suite.parts for form in part.forms}
     labels = {label: key in forms for of in scores.values() for key, (label, _) in of.items()}
-    return sorted(label for label, has_suite in labels.items() if not has_suite and "/" not in label)
+    return sorted(label for label, has_suite in labels.items() if not has_suite)
 
 
 def suites_page(title: str, by_suite: Mapping[str, Mapping[str, SuiteScore]], left_out: Sequence[str]) -> bytes:

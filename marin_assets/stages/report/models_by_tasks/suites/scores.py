@@ -74,18 +74,24 @@ def scores_by_task(record: StepRecord) -> TaskScores:
 
     Raises ReportError for a damaged `results.json`.
     """
-    if not record.has(RESULTS):
-        return {}
-    path = join(record.path, RESULTS)
-    try:
-        results = read_json(path)
-        names = {label: str(metrics.get("name", label)) for label, metrics in (results.get("results") or {}).items()}
-        shots = {label: int(count) for label, count in (results.get("n-shot") or {}).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise ReportError(f"{path!r} is damaged ({error}). Evaluate the model again.") from None
+    names = {label: str(metrics.get("name", label)) for label, metrics in _part_of(record, "results").items()}
+    shots = _part_of(record, "n-shot")
     scores = dict(record.result.get("scores") or {})
     complete = [label for label in names if label in shots and label in scores]
     return {(names[label], shots[label]): (label, scores[label]) for label in complete}
+
+
+def members_of_groups(record: StepRecord) -> set[str]:
+    """Return the labels of the tasks that are a member of a group. Raises ReportError for a damaged `results.json`."""
+    return {member for members in _part_of(record, "group_subtasks").values() for member in members}
+
+
+def _part_of(record: StepRecord, part: str) -> Mapping[str, Any]:
+    path = join(record.path, RESULTS)
+    try:
+        return dict(read_json(path).get(part) or {}) if record.has(RESULTS) else {}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ReportError(f"{path!r} is damaged ({error}). Evaluate the model again.") from None
 
 
 def score_suite(suite: Suite, scores: TaskScores) -> SuiteScore:
