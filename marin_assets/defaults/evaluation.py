@@ -41,7 +41,7 @@ def default_eval(
     evals: Sequence[str | EvalTask] | None = None,
     *,
     held_out: Step | InputName | None = None,
-    include_path: str | None = None,
+    include_path: Step | InputName | str | None = None,
     mirror: Step | InputName | str | None = None,
     num_fewshot: int | None = None,
     resources: Resources | None = None,
@@ -82,7 +82,7 @@ def default_checkpoint_evals(
     evals: Sequence[str | EvalTask] | None = None,
     *,
     held_out: Step | InputName | None = None,
-    include_path: str | None = None,
+    include_path: Step | InputName | str | None = None,
     mirror: Step | InputName | str | None = None,
     num_fewshot: int | None = None,
     resources: Resources | None = None,
@@ -118,7 +118,7 @@ def default_endpoint_eval(
     *,
     tokenizer: Step | InputName | None = None,
     held_out: Step | InputName | None = None,
-    include_path: str | None = None,
+    include_path: Step | InputName | str | None = None,
     mirror: Step | InputName | str | None = None,
     num_fewshot: int | None = None,
     resources: Resources | None = None,
@@ -270,11 +270,15 @@ def _on(engine: Engine | Endpoint | None) -> str:
     return f"/{unwrap_versioned_value(engine).kind}"
 
 
+def _path(of: Step | InputName | str | None) -> InputName | str | None:
+    return of if of is None or isinstance(of, str) else output_path_of(of)
+
+
 def _lm_eval(
     model: InputName | None,
     evals: Sequence[str | EvalTask] | None,
     held_out: Step | InputName | None,
-    include_path: str | None,
+    include_path: Step | InputName | str | None,
     mirror: Step | InputName | str | None,
     num_fewshot: int | None,
     max_eval_instances: int | None,
@@ -284,8 +288,8 @@ def _lm_eval(
     config = LmEvalConfig(
         model_path=model,
         held_out_path=output_path_of(held_out) if held_out is not None else None,
-        include_path=include_path,
-        mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
+        include_path=_path(include_path),
+        mirror_path=_path(mirror),
         num_fewshot=versioned(num_fewshot),
         max_eval_instances=versioned(max_eval_instances),
         engine=in_version(engine),

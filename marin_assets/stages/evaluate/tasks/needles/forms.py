@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from marin_assets.stages.evaluate.tasks.needles.words import ADJECTIVES, NOUNS
 
 NEEDLES, CHAIN, COMMON_WORDS = 4, 5, 10
-OFTEN, SELDOM = 6, 1
+LONG = 4096
+"""Tokens from which a list has more occurrences of each word."""
+SHORT_LIST, LONG_LIST = (6, 1), (30, 3)
 """Occurrences of the common words, and of the others."""
 
 
@@ -96,11 +98,13 @@ def tracking(rng: random.Random) -> Hidden:
     )
 
 
-def common(rng: random.Random, words: Sequence[str], others: int) -> tuple[str, tuple[str, ...]]:
-    """Return a question with `others` words beside the common ones, and its answers."""
+def common(rng: random.Random, words: Sequence[str], others: int, length: int) -> tuple[str, tuple[str, ...]]:
+    """Return a question with `others` words beside the common ones, and its answers. `length` in tokens is that which
+    decides how often words occur."""
+    often, seldom = LONG_LIST if length >= LONG else SHORT_LIST
     drawn = rng.sample(words, COMMON_WORDS + others)
     answers = drawn[:COMMON_WORDS]
-    listed = answers * OFTEN + drawn[COMMON_WORDS:] * SELDOM
+    listed = answers * often + drawn[COMMON_WORDS:] * seldom
     rng.shuffle(listed)
     numbered = " ".join(f"{number}. {word}" for number, word in enumerate(listed, 1))
     return (
@@ -120,5 +124,7 @@ HIDING: dict[str, Callable[[random.Random], Hidden]] = {
 }
 """The forms that hide needles in a haystack."""
 FORMS = (*HIDING, COMMON)
+ANSWER_TOKENS = {"single": 24, "multikey": 24, "multivalue": 64, "multiquery": 128, "tracking": 64, "common": 144}
+"""Room for the answer: the bytes of its values, each a token at most, and other words."""
 WITH_DEPTH = ("single", "multikey")
 """The forms whose questions have a depth."""

@@ -83,9 +83,7 @@ def pieces_of(text: str) -> list[str]:
     """Split a text at its ends of sentences, and what is longer than MOST_WORDS there. White space is one space."""
     sentences = (sentence.split() for sentence in END_OF_SENTENCE.split(text))
     return [
-        " ".join(words[start : start + MOST_WORDS])
-        for words in sentences
-        for start in range(0, len(words), MOST_WORDS)
+        " ".join(words[start : start + MOST_WORDS]) for words in sentences for start in range(0, len(words), MOST_WORDS)
     ]
 
 

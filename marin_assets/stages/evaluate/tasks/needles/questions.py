@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.stages.evaluate.tasks.needles.forms import (
+    ANSWER_TOKENS,
     COMMON,
     COMMON_WORDS,
     HIDING,
@@ -36,8 +37,8 @@ class Writer:
 
     def questions(self, form: str, length: int, depths: tuple[float, ...], count: int) -> Iterator[dict[str, Any]]:
         """Yield `count` questions of each depth; of a form without depths as many in all. A question has `prompt`,
-        `answers`, `depth` (None of a form without), `tokens` (of the prompt with the token before it) and
-        `answer_tokens`, the room for its answer.
+        `answers`, `length`, `depth` (None of a form without), `tokens` (of the prompt with the token before it) and
+        `must_fit`, so that a model with a shorter window is refused.
 
         Raises NeedleError for a length with too little room.
         """
@@ -53,21 +54,21 @@ class Writer:
                     "length": length,
                     "depth": depth if form in WITH_DEPTH else None,
                     "tokens": self._tokens(prompt) + FIRST_TOKEN,
-                    "answer_tokens": self._room(answers),
+                    "must_fit": True,
                 }
 
     def _hide(self, form: str, rng: random.Random, length: int, *, depth: float) -> tuple[str, tuple[str, ...]]:
         start = rng.randrange(len(self.haystack.pieces))
         hidden = HIDING[form](rng)
         frame = self._tokens(" ".join((hidden.before, *hidden.needles, hidden.after)))
-        budget = length - FIRST_TOKEN - self._room(hidden.answers) - frame
+        room = length - FIRST_TOKEN - ANSWER_TOKENS[form]
+        budget = room - frame
         pieces = self.haystack.from_piece(start, budget)
         while len(pieces) >= LEAST_PIECES:
             prompt = hidden.before + " ".join(_with_needles(pieces, hidden, rng, depth)) + hidden.after
-            over = self._tokens(prompt) + FIRST_TOKEN + self._room(hidden.answers) - length
             if any(re.search(rf"\b{re.escape(answer)}\b", " ".join(pieces)) for answer in hidden.answers):
                 return self._hide(form, rng, length, depth=depth)  # the haystack has an answer by chance
-            if over <= 0:
+            if self._tokens(prompt) <= room:
                 return prompt, hidden.answers
             pieces = pieces[:-1]
         raise NeedleError(
@@ -82,8 +83,8 @@ class Writer:
         fits, too_many = -1, min(length, len(self.words) - COMMON_WORDS) + 1
         while too_many - fits > 1:
             others = (fits + too_many) // 2
-            prompt, answers = common(random.Random(seed), self.words, others)
-            if self._tokens(prompt) + FIRST_TOKEN + self._room(answers) <= length:
+            prompt, _ = common(random.Random(seed), self.words, others, length)
+            if self._tokens(prompt) <= length - FIRST_TOKEN - ANSWER_TOKENS[COMMON]:
                 fits = others
             else:
                 too_many = others
@@ -97,14 +98,10 @@ class Writer:
                 f"The documents have {len(self.words)} different words, expected enough for a list of {length} tokens. "
                 "Pass more documents, lower the length, or leave the form 'common' out."
             )
-        return common(random.Random(seed), self.words, fits)
+        return common(random.Random(seed), self.words, fits, length)
 
     def _tokens(self, text: str) -> int:
         return self.count_tokens([text])[0]
-
-    def _room(self, answers: tuple[str, ...]) -> int:
-        """Tokens for an answer: those of the values as a list, and half as many, for other words."""
-        return self._tokens(" " + ", ".join(answers)) * 3 // 2 + 8
 
 
 def _with_needles(pieces: list[str], hidden: Hidden, rng: random.Random, depth: float) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from marin_assets.documents.caches.tokens import token_counter
 from marin_assets.stages.evaluate.jsonl import write_jsonl
-from marin_assets.stages.evaluate.tasks.needles.forms import COMMON, COMMON_WORDS, FORMS
+from marin_assets.stages.evaluate.tasks.needles.forms import ANSWER_TOKENS, COMMON, COMMON_WORDS, FORMS
 from marin_assets.stages.evaluate.tasks.needles.haystack import NeedleError, read_haystack
 from marin_assets.stages.evaluate.tasks.needles.questions import Writer
 from marin_assets.step.config_check import check_config
@@ -57,7 +57,7 @@ aggregate_metric_list:
 class NeedlesConfig:
     documents_path: str
     tokenizer_path: str
-    """A folder with the tokenizer.json of the models that will be evaluated."""
+    """A folder with the `tokenizer.json` of the models that will be evaluated."""
     output_path: str = THIS_OUTPUT_PATH
     lengths: tuple[int, ...] = versioned((1024, 2048, 4096))
     """Lengths of contexts in tokens, with the room for the answer."""
@@ -95,15 +95,12 @@ def write_needles(config: NeedlesConfig) -> dict[str, Any]:
         for length in config.lengths:
             task = f"needle_{form}_{length}"
             rows = list(writer.questions(form, length, config.depths, config.questions))
-            answer_tokens = max(row["answer_tokens"] for row in rows)
             write_jsonl(join(config.output_path, f"{task}.jsonl"), rows)
-            yaml = TASK.format(task=task, answer_tokens=answer_tokens)
+            yaml = TASK.format(task=task, answer_tokens=ANSWER_TOKENS[form])
             write_bytes(join(config.output_path, f"{task}.yaml"), yaml.encode())
-            tokens[str(length)] += [row["tokens"] + row["answer_tokens"] for row in rows]
+            tokens[str(length)] += [row["tokens"] + ANSWER_TOKENS[form] for row in rows]
             tasks.append(task)
-    write_bytes(
-        join(config.output_path, f"{GROUP}.yaml"), ALL.format(group=GROUP, tasks=json.dumps(tasks)).encode()
-    )
+    write_bytes(join(config.output_path, f"{GROUP}.yaml"), ALL.format(group=GROUP, tasks=json.dumps(tasks)).encode())
     return {
         "questions": sum(map(len, tokens.values())),
         "tasks": len(tasks),
@@ -126,6 +123,8 @@ def _check(config: NeedlesConfig) -> None:
             raise NeedleError(f"Needles have the length {length!r}, expected {LEAST_LENGTH} tokens or more.")
     for depth in config.depths:
         if not (math.isfinite(depth) and 0 <= depth <= 1):
-            raise NeedleError(f"Needles have the depth {depth!r}, expected a share from 0 (in front) to 1 (at the end).")
+            raise NeedleError(
+                f"Needles have the depth {depth!r}, expected a share from 0 (in front) to 1 (at the end)."
+            )
     if config.questions < 1:
         raise NeedleError(f"Needles have {config.questions} questions of each depth, expected 1 at least.")
