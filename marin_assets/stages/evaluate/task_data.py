@@ -97,7 +97,7 @@ def load_tasks(config: LmEvalConfig, folder: str) -> Any:
 
 
 def _with_places(folder: str) -> str:
-    """Write into each YAML of a copied folder where the folder of that YAML is, in the place of HERE. Returns `folder`."""
+    """Replace HERE in each YAML of a copied folder with the folder of that YAML. Returns `folder`."""
     for file in Path(folder).rglob("*.yaml"):
         text = file.read_text()
         if HERE in text:

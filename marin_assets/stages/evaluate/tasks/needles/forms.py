@@ -108,8 +108,8 @@ def common(rng: random.Random, words: Sequence[str], others: int, length: int) -
     rng.shuffle(listed)
     numbered = " ".join(f"{number}. {word}" for number, word in enumerate(listed, 1))
     return (
-        f"Read the list of words. Some occur more often than others.\n\n{numbered}\n\nQuestion: Which {COMMON_WORDS} words "
-        f"occur most often in the list?\nAnswer: The {COMMON_WORDS} words that occur most often are",
+        f"Read the list of words. Some occur more often than others.\n\n{numbered}\n\nQuestion: Which {COMMON_WORDS} "
+        f"words occur most often in the list?\nAnswer: The {COMMON_WORDS} words that occur most often are",
         tuple(answers),
     )
 

@@ -14,6 +14,8 @@ MOST_WORDS = 40
 """Words of a piece: a longer sentence, or a text without an end of sentence, is several pieces."""
 SPARE = 4
 """The haystack has this many times the tokens of the longest context, so that questions have different texts."""
+LEAST_TOKENS = 8
+"""Tokens of room that stay empty."""
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 TokenCounter = Callable[[list[str]], list[int]]
@@ -39,14 +41,15 @@ class Haystack:
         return sorted({word for piece in self.pieces for word in re.findall(r"\b[a-z]{3,10}\b", piece)})
 
     def from_piece(self, start: int, budget: int) -> list[str]:
-        """Return adjacent pieces from `start` on, with `budget` tokens at most; the first follows the last."""
+        """Return pieces from `start` on, with `budget` tokens at most; the first follows the last. A piece that does
+        not fit is skipped."""
         taken: list[str] = []
-        for place in range(len(self.pieces)):
-            index = (start + place) % len(self.pieces)
-            budget -= self.tokens[index]
-            if budget < 0:
+        for index in (*range(start, len(self.pieces)), *range(start)):
+            if self.tokens[index] <= budget:
+                budget -= self.tokens[index]
+                taken.append(self.pieces[index])
+            if budget < LEAST_TOKENS:
                 break
-            taken.append(self.pieces[index])
         return taken
 
 
@@ -73,8 +76,8 @@ def read_haystack(path: str, count_tokens: TokenCounter, *, longest: int) -> Hay
             break
     if total < longest:
         raise NeedleError(
-            f"The documents in {path!r} have {total} tokens without duplicates, expected {longest} at least, the longest "
-            "context. Pass more documents, or shorter lengths."
+            f"The documents in {path!r} have {total} tokens without duplicates, expected {longest} at least, the "
+            "longest context. Pass more documents, or shorter lengths."
         )
     return Haystack(pieces=tuple(pieces), tokens=tuple(tokens), documents=read, duplicates=duplicates)
 

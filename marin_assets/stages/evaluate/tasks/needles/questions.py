@@ -73,8 +73,8 @@ class Writer:
             pieces = pieces[:-1]
         raise NeedleError(
             f"A context of {length} tokens has no room for a question of the form {form!r}: it has {length - budget} "
-            f"tokens without the haystack, and a haystack has {LEAST_PIECES} pieces of text at least. Raise the length, "
-            "or leave the form out."
+            f"tokens without the haystack, of which {LEAST_PIECES} pieces at least are expected. Raise the length, or "
+            "leave the form out."
         )
 
     def _list(self, rng: random.Random, length: int) -> tuple[str, tuple[str, ...]]:
@@ -90,8 +90,8 @@ class Writer:
                 too_many = others
         if fits < COMMON_WORDS:
             raise NeedleError(
-                f"A context of {length} tokens has no room for a list with {COMMON_WORDS} words beside the common ones. "
-                "Raise the length, or leave the form 'common' out."
+                f"A context of {length} tokens has no room for a list with {COMMON_WORDS} words beside the common "
+                "ones. Raise the length, or leave the form 'common' out."
             )
         if fits == len(self.words) - COMMON_WORDS:
             raise NeedleError(

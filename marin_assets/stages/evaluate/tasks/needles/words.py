@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-ADJECTIVES = tuple(
+_ADJECTIVES = (
     "amber ancient azure brisk calm clever copper cosmic crimson curious distant eager early frozen gentle golden "
-    "hidden hollow humble ivory jolly keen late lively lunar mellow misty nimble olive polite quiet rapid rustic scarlet "
-    "silver solar sturdy tidy velvet windy".split()
+    "hidden hollow humble ivory jolly keen late lively lunar mellow misty nimble olive polite quiet rapid rustic "
+    "scarlet silver solar sturdy tidy velvet windy"
 )
-NOUNS = tuple(
+_NOUNS = (
     "acorn anchor badger basket beacon bridge candle canyon castle cedar comet compass desert dolphin falcon feather "
     "forest garden glacier hammer harbor island kettle ladder lantern meadow mirror orchard otter pebble pocket ribbon "
-    "river saddle teapot tunnel valley violin willow window".split()
+    "river saddle teapot tunnel valley violin willow window"
 )
+ADJECTIVES, NOUNS = _ADJECTIVES.split(), _NOUNS.split()

@@ -4,8 +4,8 @@ In:  documents, whose texts are the haystack; a tokenizer, by which contexts hav
 Out: a folder that `include_path` of an evaluation reads: for each form and length `needle_<form>_<length>.yaml` and
      `.jsonl`, and `needles.yaml`, the group of all.
 
-Forms are those of RULER (`forms.py`). A context, the token before it and the room for the answer have `length` tokens at
-most, and as many as whole pieces of text allow. The same documents, tokenizer and config give the same questions.
+Forms are those of RULER (`forms.py`). A context, the token before it and the room for the answer have `length` tokens
+at most, and as many as whole pieces of text allow. The same documents, tokenizer and config give the same questions.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def write_needles(config: NeedlesConfig) -> dict[str, Any]:
     """Write the questions.
 
     Returns questions, tasks, documents, duplicates (documents with the text of an earlier one, left out) and tokens (by
-    length: of the shortest and the longest question). Raises NeedleError for a setting that cannot be, too few documents,
-    and a length with too little room for a form.
+    length: of the shortest and the longest question). Raises NeedleError for a setting that cannot be, too few
+    documents, and a length with too little room for a form.
     """
     _check(config)
     count_tokens = token_counter(config.tokenizer_path)
