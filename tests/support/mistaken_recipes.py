@@ -156,6 +156,8 @@ RECIPES = [
     of("b = default_eval('checkpoints/x')", "'checkpoints/x'", "expected Step | InputName"),
     of("b = default_eval(a, 'hellaswag')", "evals='hellaswag'", "expected Sequence[str | EvalTask]"),
     of("b = default_eval(a, ['hellaswag', 'hellaswag'])", "'hellaswag' twice", "expected each label"),
+    of("b = default_needles('x', a, a, lengths=[512, 512])", "the lengths (512, 512)", "each once"),
+    of("b = default_needles('x', a, a, forms=['singel'])", "'singel'", "Did you mean 'single'?"),
     of("b = default_suite_scores('x', {})", "have no models", "expected one at least"),
     of("b = default_suite_scores('x', {'a': a}, suites=['CORE'])", "suites=['CORE']", "expected Sequence[Suite]"),
     of("b = default_eval(a, engine='vllm')", "'vllm'", "expected"),

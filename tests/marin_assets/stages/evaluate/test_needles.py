@@ -22,13 +22,13 @@ from marin_assets.stages.evaluate.tasks.needles.words import ADJECTIVES, NOUNS
 from marin_assets.stages.evaluate.tasks.needles.write_needles import NeedlesConfig, write_needles
 from marin_assets.step.values import unwrap_versioned_value
 
-WINDOW = 1536
+WINDOW = 2048
 
 
 @pytest.fixture(scope="module")
 def tokenizer(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder of a small model with a window of 1536 tokens."""
-    return write_random_llama(tmp_path_factory.mktemp("hf1536"), [document.text for document in corpus[:200]], WINDOW)
+    """The folder of a small model with a window of 2048 tokens."""
+    return write_random_llama(tmp_path_factory.mktemp("hf"), [document.text for document in corpus[:200]], WINDOW)
 
 
 def written(documents: str, tokenizer: str, output: Path, **fields: Any) -> dict[str, Any]:

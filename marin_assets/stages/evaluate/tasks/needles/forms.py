@@ -25,7 +25,7 @@ SHORT_LIST, LONG_LIST = (6, 1), (30, 3)
 
 @dataclass(frozen=True, kw_only=True)
 class Hidden:
-    """What a question hides in a haystack, and requests."""
+    """A question: its needles, the values that it requests, and its words around the haystack."""
 
     needles: tuple[str, ...]
     answers: tuple[str, ...]
