@@ -22,13 +22,14 @@ from marin_assets.stages.evaluate.tasks.needles.words import ADJECTIVES, NOUNS
 from marin_assets.stages.evaluate.tasks.needles.write_needles import NeedlesConfig, write_needles
 from marin_assets.step.values import unwrap_versioned_value
 
-WINDOW = 2048
+WINDOW = 512
 
 
 @pytest.fixture(scope="module")
 def tokenizer(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder of a small model with a window of 2048 tokens."""
-    return write_random_llama(tmp_path_factory.mktemp("hf"), [document.text for document in corpus[:200]], WINDOW)
+    """The folder of a small model with a window of 512 tokens."""
+    texts = [document.text for document in corpus]
+    return write_random_llama(tmp_path_factory.mktemp("hf"), texts, WINDOW, vocab_size=4096)
 
 
 def written(documents: str, tokenizer: str, output: Path, **fields: Any) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def written(documents: str, tokenizer: str, output: Path, **fields: Any) -> dict
         documents_path=documents,
         tokenizer_path=tokenizer,
         output_path=str(output),
-        **{"lengths": (1024, 1536), "questions": 2, **fields},
+        **{"lengths": (384, 512), "questions": 2, **fields},
     )
     return write_needles(unwrap_versioned_value(config))
 
@@ -48,14 +49,14 @@ def needles(documents_path: str, tokenizer: str, tmp_path_factory: pytest.TempPa
     return folder
 
 
-def questions_of(folder: Path, form: str, length: int = 1536) -> list[dict[str, Any]]:
+def questions_of(folder: Path, form: str, length: int = 512) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / f"needle_{form}_{length}.jsonl").read_text().splitlines()]
 
 
 def test_every_question_fills_its_length_and_has_its_answers_in_it(needles: Path, tokenizer: str) -> None:
     count = token_counter(tokenizer)
     for form in FORMS:
-        for length in (1024, 1536):
+        for length in (384, 512):
             questions = questions_of(needles, form, length)
             assert len(questions) == 10
             assert len({question["prompt"] for question in questions}) == 10
@@ -129,7 +130,7 @@ def test_a_long_text_without_sentences_is_cut_into_pieces_and_keys_are_distinct(
     ("fields", "sentence"),
     [
         ({"lengths": ()}, "Needles have the lengths (), expected one at least, and each once."),
-        ({"lengths": (1536, 1536)}, "Needles have the lengths (1536, 1536), expected one at least, and each once."),
+        ({"lengths": (512, 512)}, "Needles have the lengths (512, 512), expected one at least, and each once."),
         ({"lengths": (20,)}, "Needles have the length 20, expected 64 tokens or more."),
         ({"lengths": (True,)}, "Needles have the length True, expected 64 tokens or more."),
         ({"depths": (50,)}, "Needles have the depth 50, expected a share from 0 (in front) to 1 (at the end)."),
@@ -163,7 +164,7 @@ def test_empty_documents_are_refused_and_duplicates_are_left_out(
 ) -> None:
     empty = [Document(id=str(n), text=" \n", source="s", metadata={}) for n in range(3)]
     write_documents(str(tmp_path / "empty" / shard_name(0, 1)), empty)
-    with pytest.raises(NeedleError, match="have 0 tokens without duplicates, expected 1536 at least"):
+    with pytest.raises(NeedleError, match="have 0 tokens without duplicates, expected 512 at least"):
         written(str(tmp_path / "empty"), tokenizer, tmp_path / "out")
     write_documents(str(tmp_path / "twice" / shard_name(0, 1)), [*corpus[:2] * 30, *corpus[2:40]])
     result = written(str(tmp_path / "twice"), tokenizer, tmp_path / "out", forms=("single",))
@@ -181,7 +182,7 @@ def test_the_map_has_the_accuracy_of_each_length_and_depth(needles: Path, tmp_pa
     rows = []
     for form, right in (("single", lambda question: question["depth"] >= 0.5), ("tracking", lambda question: True)):
         for number, question in enumerate(questions_of(needles, form)):
-            rows.append({"task": f"all/needle_{form}_1536", "doc_id": number, "acc": float(right(question))})
+            rows.append({"task": f"all/needle_{form}_512", "doc_id": number, "acc": float(right(question))})
     (tmp_path / "evaluation").mkdir()
     samples = tmp_path / "evaluation/samples.jsonl"
     samples.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"task": "other", "doc_id": 0, "acc": 1.0}]))
@@ -189,7 +190,7 @@ def test_the_map_has_the_accuracy_of_each_length_and_depth(needles: Path, tmp_pa
         evaluation_path=str(tmp_path / "evaluation"), needles_path=str(needles), output_path=str(tmp_path / "out")
     )
     result = map_needles(config)
-    assert result["accuracy"] == {"single": {"1536": pytest.approx(0.6)}, "tracking": {"1536": 1.0}}
+    assert result["accuracy"] == {"single": {"512": pytest.approx(0.6)}, "tracking": {"512": 1.0}}
     assert (result["questions"], result["worst"]["depth"], result["worst"]["accuracy"]) == (20, 0.0, 0.0)
     table = list(csv.DictReader((tmp_path / "out/needles.csv").open()))
     assert [(row["form"], row["depth"], row["accuracy"]) for row in table] == [
@@ -214,20 +215,19 @@ def test_wilsons_interval_is_that_of_its_formula() -> None:
 
 
 @pytest.mark.long  # imports and compiling
-def test_a_model_answers_all_forms_and_a_longer_context_than_its_window_is_refused(
+def test_a_model_answers_and_a_longer_context_than_its_window_is_refused(
     needles: Path, tokenizer: str, tmp_path: Path
 ) -> None:
-    result = evaluate(tokenizer, needles, tmp_path / "out", "needles", max_eval_instances=2)
-    assert {f"needle_{form}_{length}" for form in FORMS for length in (1024, 1536)} | {"needles"} == set(
-        result["scores"]
-    )
+    tasks = ("needle_single_384", "needle_tracking_384")
+    result = evaluate(tokenizer, needles, tmp_path / "out", *tasks, max_eval_instances=2)
+    assert set(tasks) == set(result["scores"])
     assert result["cut_contexts"] == 0
     config = MapNeedlesConfig(
         evaluation_path=str(tmp_path / "out"), needles_path=str(needles), output_path=str(tmp_path / "map")
     )
-    assert map_needles(config)["questions"] == 24
+    assert map_needles(config)["questions"] == 4
     with pytest.raises(
-        EvaluationError, match=r"1 of 2 tasks cannot run .*Task 'needle_single_1536': A question has \d+ tok"
+        EvaluationError, match=r"1 of 2 tasks cannot run .*Task 'needle_single_512': A question has \d+ tok"
     ):
-        evaluate(tokenizer, needles, tmp_path / "cut", "needle_single_1024", "needle_single_1536", max_length=1100)
+        evaluate(tokenizer, needles, tmp_path / "cut", "needle_single_384", "needle_single_512", max_length=400)
     assert not (tmp_path / "cut/samples.jsonl").exists()
