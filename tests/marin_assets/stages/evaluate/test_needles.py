@@ -22,12 +22,12 @@ from marin_assets.stages.evaluate.tasks.needles.words import ADJECTIVES, NOUNS
 from marin_assets.stages.evaluate.tasks.needles.write_needles import NeedlesConfig, write_needles
 from marin_assets.step.values import unwrap_versioned_value
 
-WINDOW = 512
+WINDOW = 640
 
 
 @pytest.fixture(scope="module")
 def tokenizer(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder of a small model with a window of 512 tokens."""
+    """The folder of a small model with a window of 640 tokens."""
     texts = [document.text for document in corpus]
     return write_random_llama(tmp_path_factory.mktemp("hf"), texts, WINDOW, vocab_size=4096)
 
@@ -37,7 +37,7 @@ def written(documents: str, tokenizer: str, output: Path, **fields: Any) -> dict
         documents_path=documents,
         tokenizer_path=tokenizer,
         output_path=str(output),
-        **{"lengths": (384, 512), "questions": 2, **fields},
+        **{"lengths": (512, 640), "questions": 2, **fields},
     )
     return write_needles(unwrap_versioned_value(config))
 
@@ -49,14 +49,14 @@ def needles(documents_path: str, tokenizer: str, tmp_path_factory: pytest.TempPa
     return folder
 
 
-def questions_of(folder: Path, form: str, length: int = 512) -> list[dict[str, Any]]:
+def questions_of(folder: Path, form: str, length: int = 640) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / f"needle_{form}_{length}.jsonl").read_text().splitlines()]
 
 
 def test_every_question_fills_its_length_and_has_its_answers_in_it(needles: Path, tokenizer: str) -> None:
     count = token_counter(tokenizer)
     for form in FORMS:
-        for length in (384, 512):
+        for length in (512, 640):
             questions = questions_of(needles, form, length)
             assert len(questions) == 10
             assert len({question["prompt"] for question in questions}) == 10
@@ -130,7 +130,7 @@ def test_a_long_text_without_sentences_is_cut_into_pieces_and_keys_are_distinct(
     ("fields", "sentence"),
     [
         ({"lengths": ()}, "Needles have the lengths (), expected one at least, and each once."),
-        ({"lengths": (512, 512)}, "Needles have the lengths (512, 512), expected one at least, and each once."),
+        ({"lengths": (640, 640)}, "Needles have the lengths (640, 640), expected one at least, and each once."),
         ({"lengths": (20,)}, "Needles have the length 20, expected 64 tokens or more."),
         ({"lengths": (True,)}, "Needles have the length True, expected 64 tokens or more."),
         ({"depths": (50,)}, "Needles have the depth 50, expected a share from 0 (in front) to 1 (at the end)."),
@@ -164,7 +164,7 @@ def test_empty_documents_are_refused_and_duplicates_are_left_out(
 ) -> None:
     empty = [Document(id=str(n), text=" \n", source="s", metadata={}) for n in range(3)]
     write_documents(str(tmp_path / "empty" / shard_name(0, 1)), empty)
-    with pytest.raises(NeedleError, match="have 0 tokens without duplicates, expected 512 at least"):
+    with pytest.raises(NeedleError, match="have 0 tokens without duplicates, expected 640 at least"):
         written(str(tmp_path / "empty"), tokenizer, tmp_path / "out")
     write_documents(str(tmp_path / "twice" / shard_name(0, 1)), [*corpus[:2] * 30, *corpus[2:40]])
     result = written(str(tmp_path / "twice"), tokenizer, tmp_path / "out", forms=("single",))
@@ -182,7 +182,7 @@ def test_the_map_has_the_accuracy_of_each_length_and_depth(needles: Path, tmp_pa
     rows = []
     for form, right in (("single", lambda question: question["depth"] >= 0.5), ("tracking", lambda question: True)):
         for number, question in enumerate(questions_of(needles, form)):
-            rows.append({"task": f"all/needle_{form}_512", "doc_id": number, "acc": float(right(question))})
+            rows.append({"task": f"all/needle_{form}_640", "doc_id": number, "acc": float(right(question))})
     (tmp_path / "evaluation").mkdir()
     samples = tmp_path / "evaluation/samples.jsonl"
     samples.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"task": "other", "doc_id": 0, "acc": 1.0}]))
@@ -190,7 +190,7 @@ def test_the_map_has_the_accuracy_of_each_length_and_depth(needles: Path, tmp_pa
         evaluation_path=str(tmp_path / "evaluation"), needles_path=str(needles), output_path=str(tmp_path / "out")
     )
     result = map_needles(config)
-    assert result["accuracy"] == {"single": {"512": pytest.approx(0.6)}, "tracking": {"512": 1.0}}
+    assert result["accuracy"] == {"single": {"640": pytest.approx(0.6)}, "tracking": {"640": 1.0}}
     assert (result["questions"], result["worst"]["depth"], result["worst"]["accuracy"]) == (20, 0.0, 0.0)
     table = list(csv.DictReader((tmp_path / "out/needles.csv").open()))
     assert [(row["form"], row["depth"], row["accuracy"]) for row in table] == [
@@ -218,7 +218,7 @@ def test_wilsons_interval_is_that_of_its_formula() -> None:
 def test_a_model_answers_and_a_longer_context_than_its_window_is_refused(
     needles: Path, tokenizer: str, tmp_path: Path
 ) -> None:
-    tasks = ("needle_single_384", "needle_tracking_384")
+    tasks = ("needle_single_512", "needle_tracking_512")
     result = evaluate(tokenizer, needles, tmp_path / "out", *tasks, max_eval_instances=2)
     assert set(tasks) == set(result["scores"])
     assert result["cut_contexts"] == 0
@@ -227,7 +227,7 @@ def test_a_model_answers_and_a_longer_context_than_its_window_is_refused(
     )
     assert map_needles(config)["questions"] == 4
     with pytest.raises(
-        EvaluationError, match=r"1 of 2 tasks cannot run .*Task 'needle_single_512': A question has \d+ tok"
+        EvaluationError, match=r"1 of 2 tasks cannot run .*Task 'needle_single_640': A question has \d+ tok"
     ):
-        evaluate(tokenizer, needles, tmp_path / "cut", "needle_single_384", "needle_single_512", max_length=400)
+        evaluate(tokenizer, needles, tmp_path / "cut", "needle_single_512", "needle_single_640", max_length=560)
     assert not (tmp_path / "cut/samples.jsonl").exists()

@@ -55,8 +55,7 @@ def _numbers(keys: Sequence[str], values: Sequence[str], requested: Sequence[str
         needles=tuple(f"The secret number of the {key} is {value}." for key, value in zip(keys, values, strict=True)),
         answers=tuple(answers),
         before="Read the text. Some secret numbers are hidden in it, which you will have to repeat.\n\n",
-        after=f"\n\nQuestion: Which secret {noun} does the text have for {listed}?\nAnswer: The secret {noun} of "
-        f"{listed} {verb}",
+        after=f"\n\nQuestion: Which secret {noun} does the text have for {listed}?\nAnswer: The secret {noun} {verb}",
         deep=0 if len(answers) == 1 else None,
     )
 
