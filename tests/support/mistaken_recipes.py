@@ -159,7 +159,7 @@ RECIPES = [
     of("b = default_needles('x', a, a, lengths=[512, 512])", "the lengths (512, 512)", "each once"),
     of("b = default_needles('x', a, a, forms=['singel'])", "'singel'", "Did you mean 'single'?"),
     of("b = default_suite_scores('x', {})", "have no models", "expected one at least"),
-    of("b = default_suite_scores('x', {'a': a}, suites=['CORE'])", "suites=['CORE']", "expected Sequence[Suite]"),
+    of("b = default_suite_scores('x', {'a': a}, suites=['CORE'])", "suites[0]='CORE'", "expected Suite"),
     of("b = default_eval(a, engine='vllm')", "'vllm'", "expected"),
     of("b = default_perplexity(a, [a])", "sets=[Step('raw/a')]", "expected Mapping"),
     of("b = default_perplexity(a, {'x': a}, layouts={'x': 'polama'})", "'polama'", "Did you mean 'paloma'"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from marin_assets.defaults import default_eval, default_suite_scores, default_train
 from marin_assets.stages.evaluate import suites as evaluated
 from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
 from marin_assets.stages.report.models_by_tasks.suites.core import CORE, CORE_PLUS_MMLU
@@ -16,7 +17,10 @@ from marin_assets.stages.report.models_by_tasks.suites.olmes import OLMES
 from marin_assets.stages.report.models_by_tasks.suites.score_suites import ScoreSuitesConfig, score_suites
 from marin_assets.stages.report.models_by_tasks.suites.suite import Form, Part, Suite
 from marin_assets.stages.report.records import ReportError
+from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
+from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.wire.config_json import decode, encode
 
 ERROR = 0.01
 
@@ -69,6 +73,18 @@ def test_the_core_mean_is_that_of_centered_accuracies_by_the_tasks_own_names_and
     page = (tmp_path / "out/suites.html").read_text()
     assert "centered mean of 13 tasks" in page
     assert f"<b>{expected:.3f}</b>" in page
+
+
+def test_the_step_has_the_suites_in_its_version_and_in_the_config_that_reaches_the_worker(tmp_path: Path) -> None:
+    model = default_train("suited", {}, LlamaSpec(), TrainLmConfig(components={}, tokenizer_path=""))
+    evaluation = default_eval(model, evaluated.CORE_TASKS)
+    steps = [default_suite_scores("x", {"a": evaluation}), default_suite_scores("x", {"a": evaluation}, suites=[CORE])]
+    versions = [build_graph([step])[step].version for step in steps]
+    assert versions[0] != versions[1]
+    path = write_evaluation(tmp_path / "model", accuracies_of(CORE, 0.7))
+    config = unwrap_versioned_value(ScoreSuitesConfig(models={"model": path}, output_path=str(tmp_path / "out")))
+    assert decode(encode(config)) == config
+    assert score_suites(decode(encode(config)))["suites"].keys() == {"CORE_TASKS"}
 
 
 def test_the_error_of_the_mean_adds_those_of_one_task_at_two_numbers_of_shots(tmp_path: Path) -> None:

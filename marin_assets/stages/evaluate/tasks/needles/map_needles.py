@@ -131,11 +131,16 @@ def draw(cells: Cells) -> bytes:
 
     forms = [form for form in FORMS if any(form == key[0] for key in cells)]
     lengths = sorted({length for _, length, _ in cells})
-    figure = Figure(figsize=(3 + 0.9 * len(lengths), 2.4 * len(forms)), dpi=120, layout="constrained")
-    for axes, form in zip(figure.subplots(len(forms), squeeze=False)[:, 0], forms, strict=True):
-        depths = sorted({depth for name, _, depth in cells if name == form}, key=lambda depth: depth or 0.0)
+    by_form = {
+        form: sorted({depth for name, _, depth in cells if name == form}, key=lambda depth: depth or 0.0)
+        for form in forms
+    }
+    rows = [len(depths) + 2 for depths in by_form.values()]  # two for the title and the labels
+    figure = Figure(figsize=(3 + 0.9 * len(lengths), 0.35 * sum(rows) + 0.5), dpi=120, layout="constrained")
+    subplots = figure.subplots(len(forms), squeeze=False, height_ratios=rows)[:, 0]
+    for axes, (form, depths) in zip(subplots, by_form.items(), strict=True):
         shares = [[_share(cells, form, length, depth) for length in lengths] for depth in depths]
-        axes.imshow(shares, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
+        axes.imshow(shares, vmin=0, vmax=1.4, cmap="YlGn", aspect="auto")
         for row, of in enumerate(shares):
             for column, share in enumerate(of):
                 axes.text(column, row, "–" if math.isnan(share) else f"{share:.2f}", ha="center", va="center")
