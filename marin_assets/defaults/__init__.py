@@ -29,6 +29,7 @@ from marin_assets.defaults.evaluation import (
     default_model_comparison,
     default_perplexity,
     default_report,
+    default_suite_scores,
 )
 from marin_assets.defaults.generation import default_generation
 from marin_assets.defaults.python_text import (
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         default_text_files,
     )
     from marin_assets.defaults.judging import default_answers, default_grades, default_judge
+    from marin_assets.defaults.needles import default_needle_map, default_needles
     from marin_assets.defaults.overlap import default_overlap
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
@@ -79,6 +81,7 @@ MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
     "curation": ("default_consolidate default_filters default_languages default_near_duplicates default_personal_data"),
     "downloads": "default_download default_download_listed default_package_files default_text_files",
+    "needles": "default_needle_map default_needles",
     "judging": "default_answers default_grades default_judge",
     "overlap": "default_overlap",
     "sources.crawl": "default_captures default_warc default_wet",
@@ -128,6 +131,8 @@ __all__ = [
     "default_languages",
     "default_model_comparison",
     "default_near_duplicates",
+    "default_needle_map",
+    "default_needles",
     "default_nemotron_cc",
     "default_overlap",
     "default_package_files",
@@ -142,6 +147,7 @@ __all__ = [
     "default_sft",
     "default_snapshot",
     "default_stackexchange",
+    "default_suite_scores",
     "default_text_files",
     "default_threads",
     "default_tokenize",

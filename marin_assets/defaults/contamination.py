@@ -38,7 +38,7 @@ def default_questions(
     evals: Sequence[str | EvalTask],
     *,
     held_out: Step | InputName | None = None,
-    include_path: str | None = None,
+    include_path: Step | InputName | str | None = None,
     mirror: Step | InputName | str | None = None,
 ) -> Step:
     """Return the step "questions/<name>": the questions of tasks of lm-eval as text, to find them in documents.
@@ -49,7 +49,7 @@ def default_questions(
     config = TaskQuestionsConfig(
         tasks=versioned(tuple(evals)),
         held_out_path=None if held_out is None else output_path_of(held_out),
-        include_path=include_path,
+        include_path=include_path if include_path is None else _path(include_path),
         mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
     )
     return _questions(name, config)

@@ -13,6 +13,10 @@ from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, e
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
+from marin_assets.stages.report.models_by_tasks.suites.core import CORE
+from marin_assets.stages.report.models_by_tasks.suites.olmes import OLMES
+from marin_assets.stages.report.models_by_tasks.suites.score_suites import ScoreSuitesConfig, score_suites
+from marin_assets.stages.report.models_by_tasks.suites.suite import Suite
 from marin_assets.stages.report.report import ReportConfig, write_report
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
 from marin_assets.step.argument_check import checks_arguments
@@ -38,7 +42,7 @@ def default_eval(
     evals: Sequence[str | EvalTask] | None = None,
     *,
     held_out: Step | InputName | None = None,
-    include_path: str | None = None,
+    include_path: Step | InputName | str | None = None,
     mirror: Step | InputName | str | None = None,
     num_fewshot: int | None = None,
     resources: Resources | None = None,
@@ -79,7 +83,7 @@ def default_checkpoint_evals(
     evals: Sequence[str | EvalTask] | None = None,
     *,
     held_out: Step | InputName | None = None,
-    include_path: str | None = None,
+    include_path: Step | InputName | str | None = None,
     mirror: Step | InputName | str | None = None,
     num_fewshot: int | None = None,
     resources: Resources | None = None,
@@ -115,7 +119,7 @@ def default_endpoint_eval(
     *,
     tokenizer: Step | InputName | None = None,
     held_out: Step | InputName | None = None,
-    include_path: str | None = None,
+    include_path: Step | InputName | str | None = None,
     mirror: Step | InputName | str | None = None,
     num_fewshot: int | None = None,
     resources: Resources | None = None,
@@ -246,6 +250,33 @@ def default_model_comparison(
 
 
 @checks_arguments()
+def default_suite_scores(
+    name: str,
+    evaluations: Mapping[str, Step],
+    *,
+    suites: Sequence[Suite] = (CORE, OLMES),
+    title: str = "Models by suites",
+    expectations: Sequence[Expectation] = (),
+) -> Step:
+    """Return the step "comparisons/<name>/suites": means over suites of tasks, of evaluations by model, one at least.
+
+    CORE has the centered accuracies of CORE_TASKS, CORE_PLUS_MMLU those of CORE_TASKS_PLUS_MMLU too, and OLMES the
+    better forms of OLMES_TASKS. A suite has a mean where the evaluation has all of its tasks at its shots.
+    """
+    return Step(
+        name=f"comparisons/{name}/suites",
+        fn=score_suites,
+        config=ScoreSuitesConfig(
+            models={model: output_path_of(step) for model, step in evaluations.items()},
+            suites=versioned(tuple(suites)),
+            title=versioned(title),
+        ),
+        extras=("evaluate",),
+        expectations=expectations,
+    )
+
+
+@checks_arguments()
 def default_report(name: str, steps: Mapping[str, Step], *, title: str) -> Step:
     """Return the step "report/<name>": a page about the steps by label, and whether their expectations held."""
     return Step(
@@ -269,11 +300,15 @@ def _on(engine: Engine | Endpoint | None) -> str:
     return f"/{unwrap_versioned_value(engine).kind}"
 
 
+def _path(of: Step | InputName | str | None) -> InputName | str | None:
+    return of if of is None or isinstance(of, str) else output_path_of(of)
+
+
 def _lm_eval(
     model: InputName | None,
     evals: Sequence[str | EvalTask] | None,
     held_out: Step | InputName | None,
-    include_path: str | None,
+    include_path: Step | InputName | str | None,
     mirror: Step | InputName | str | None,
     num_fewshot: int | None,
     max_eval_instances: int | None,
@@ -283,8 +318,8 @@ def _lm_eval(
     config = LmEvalConfig(
         model_path=model,
         held_out_path=output_path_of(held_out) if held_out is not None else None,
-        include_path=include_path,
-        mirror_path=mirror if mirror is None or isinstance(mirror, str) else output_path_of(mirror),
+        include_path=_path(include_path),
+        mirror_path=_path(mirror),
         num_fewshot=versioned(num_fewshot),
         max_eval_instances=versioned(max_eval_instances),
         engine=in_version(engine),

@@ -9,9 +9,11 @@ from typing import Any
 LAYERS, MLP = 2, 96
 
 
-def write_random_llama(folder: Path, texts: list[str], window: int, *, head_dim: int = 16) -> str:
+def write_random_llama(
+    folder: Path, texts: list[str], window: int, *, head_dim: int = 16, vocab_size: int = 512
+) -> str:
     """Write a model of two layers whose predictions differ, with a tokenizer of these texts. Returns the folder."""
-    return write_llama(folder, write_tokenizer(folder, texts), window, head_dim)
+    return write_llama(folder, write_tokenizer(folder, texts, vocab_size), window, head_dim)
 
 
 def write_llama(folder: Path, vocab_size: int, window: int, head_dim: int) -> str:
@@ -70,7 +72,7 @@ def _weights(vocab_size: int, width: int, head_dim: int, kv_heads: int) -> dict[
     return {f"{name}.weight": value.astype(np.float32) for name, value in weights.items()}
 
 
-def write_tokenizer(folder: Path, texts: list[str]) -> int:
+def write_tokenizer(folder: Path, texts: list[str], vocab_size: int = 512) -> int:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -79,7 +81,7 @@ def write_tokenizer(folder: Path, texts: list[str]) -> int:
     special = {"bos_token": "<|bos|>", "eos_token": "<|eos|>", "pad_token": "<|pad|>"}
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=512, special_tokens=list(special.values()), initial_alphabet=alphabet, show_progress=False
+        vocab_size=vocab_size, special_tokens=list(special.values()), initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.save(str(folder / "tokenizer.json"))

@@ -61,4 +61,16 @@ OPEN_LM_LEADERBOARD_GEN = (
     EvalTask("leaderboard_ifeval", 0, "lb_ifeval_0shot"),
     EvalTask("leaderboard_math_hard", 4, "lb_math_4shot"),
 )
+OLMES_TASKS = _shots(
+    5,
+    *(
+        f"olmes_{task}_{form}"
+        for task in (
+            *("arc_challenge", "arc_easy", "boolq", "csqa", "hellaswag"),
+            *("mmlu", "openbookqa", "piqa", "social_iqa", "winogrande"),
+        )
+        for form in ("cloze", "choice")
+    ),
+)
+"""Ten tasks, each in two forms of which the better counts (Gu et al. 2024, arXiv 2406.08446): `tasks/olmes`."""
 MEDICAL_TASKS = tuple(EvalTask(name, 0, f"{name}_0shot") for name in ("pubmedqa", "medmcqa", "headqa_en"))

@@ -22,6 +22,10 @@ PART = re.compile(r"-\d{5}-of-\d{5}$")
 DEFAULT = "default"
 
 TASKS = Path(__file__).parent / "tasks"
+HERE = "$HERE"
+"""In a YAML of `include_path`: the folder of the YAML, where its data may be."""
+OLMES = "olmes"
+"""Folder of the tasks of OLMES, whose names begin with it."""
 
 
 @contextlib.contextmanager
@@ -75,8 +79,12 @@ def load_tasks(config: LmEvalConfig, folder: str) -> Any:
 
     folders = [write_held_out_tasks(config.held_out_path, f"{folder}/held_out")] if config.held_out_path else []
     if config.include_path:
-        folders.append(copy_to_local(config.include_path, f"{folder}/include"))
-    with_defaults = config.use_hub or config.mirror_path is not None
+        folders.append(_with_places(copy_to_local(config.include_path, f"{folder}/include")))
+    of_olmes = [task for task in eval_tasks(config) if task.name.startswith(f"{OLMES}_")]
+    if of_olmes:
+        folders.append(str(TASKS / OLMES))
+    is_here = len(of_olmes) == len(config.tasks)
+    with_defaults = (config.use_hub or config.mirror_path is not None) and not is_here
     manager = TaskManager(include_path=[*folders], include_defaults=with_defaults)
     for task in eval_tasks(config):
         if (name := task.name) not in manager.all_tasks:
@@ -86,6 +94,15 @@ def load_tasks(config: LmEvalConfig, folder: str) -> Any:
                 "or use_hub=True for lm-eval's own."
             )
     return manager
+
+
+def _with_places(folder: str) -> str:
+    """Replace HERE in each YAML of a copied folder with the folder of that YAML. Returns `folder`."""
+    for file in Path(folder).rglob("*.yaml"):
+        text = file.read_text()
+        if HERE in text:
+            file.write_text(text.replace(HERE, str(file.parent)))
+    return folder
 
 
 def write_held_out_tasks(held_out_path: str, folder: str) -> str:

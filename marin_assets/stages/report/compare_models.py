@@ -2,7 +2,8 @@
 
 In:  the outputs of evaluations (evaluate_with_lm_eval), by model.
 Out: `comparison.html`, the table as one page; `scores.jsonl`, a row for each model, task and metric;
-     `differences.jsonl`, a row for each difference from the baseline, with its error and p-values.
+     `differences.jsonl`, a row for each difference from the baseline, with its error and p-values; `suites.jsonl`, the
+     scores of the suites of tasks that a model has all of, such as the centered ones of Marin's core tasks.
 
 A difference from the baseline is more than noise if its p-value is at most 0.05 after the correction for
 all differences of the table (`models_by_tasks/significance.py`). Where both models answered the same questions
@@ -29,6 +30,13 @@ from marin_assets.stages.report.models_by_tasks.contamination import (
     not_searched_in,
 )
 from marin_assets.stages.report.models_by_tasks.page import POINT, table_page
+from marin_assets.stages.report.models_by_tasks.suites.scores import (
+    SUITES,
+    SuiteScore,
+    rows_of,
+    score_suite,
+    scores_by_task,
+)
 from marin_assets.stages.report.records import ReportError, StepRecord, read_records
 from marin_assets.stages.report.views import page_address, view_of
 from marin_assets.step.config_check import check_config
@@ -40,7 +48,7 @@ from marin_resources.types.near_names import expected_one_of
 
 KINDS = ("html",)
 
-PAGE, SCORES, DIFFERENCES = "comparison.html", "scores.jsonl", "differences.jsonl"
+PAGE, SCORES, DIFFERENCES, OF_SUITES = "comparison.html", "scores.jsonl", "differences.jsonl", "suites.jsonl"
 SAMPLES, RESULTS, TABLE = "samples.jsonl", "results.json", "scores.csv"
 """Files of an evaluation: answers, lm-eval's results, a row for each score."""
 HEADLINES = ("acc_mutual_info", "acc_norm", "acc", "exact_match", "f1", "bits_per_byte", "byte_perplexity")
@@ -81,8 +89,9 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
 
     Returns models, tasks, missing (scores that a model does not have), better and worse (differences from the baseline
     that are more than noise, over all models), regressions (of each model that is worse at some tasks: these), macro
-    (by model: the mean over the tasks in `averaged`) and page. Raises ReportError for fewer than two models, an
-    unknown baseline or metric, models without a task in common, or a contamination of another evaluation.
+    (by model: the mean over the tasks in `averaged`), suites (suite -> model -> its score, where it has one) and page.
+    Raises ReportError for fewer than two models, an unknown baseline or metric, models without a task in common, or a
+    contamination of another evaluation.
     """
     _check(config)
     baseline = next(iter(config.models)) if config.baseline is None else config.baseline
@@ -124,11 +133,26 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         name: math.fsum(cells[task][name].value for task in averaged) / len(averaged)
         for name in (config.models if averaged else ())
     }
+    suites = _suites({name: records[name] for name in config.models})
     page = table_page(
-        config.title, baseline, list(config.models), metrics, lower, cells, macro, averaged, contamination
+        config.title,
+        baseline,
+        list(config.models),
+        metrics,
+        lower,
+        cells,
+        macro,
+        averaged,
+        contamination,
+        [*suites.values()],
     )
     write_bytes(join(config.output_path, PAGE), page)
-    for name, rows in ((SCORES, _rows(scores)), (DIFFERENCES, _difference_rows(metrics, cells))):
+    of_suites = [row for of in suites.values() for name, score in of.items() for row in rows_of(name, score)]
+    for name, rows in (
+        (SCORES, _rows(scores)),
+        (DIFFERENCES, _difference_rows(metrics, cells)),
+        *([(OF_SUITES, of_suites)] if of_suites else []),
+    ):
         write_bytes(join(config.output_path, name), "".join(json.dumps(row) + "\n" for row in rows).encode())
     worse = {
         name: [task for task in tasks if name in cells[task] and cells[task][name].outcome == "worse"]
@@ -145,6 +169,10 @@ def compare_models(config: CompareModelsConfig) -> dict[str, Any]:
         "regressions": {name: regressed for name, regressed in worse.items() if regressed},
         "macro": macro,
         "averaged": averaged,
+        "suites": {
+            suite: {name: score.value for name, score in of.items() if score.value is not None}
+            for suite, of in suites.items()
+        },
         "page": PAGE,
     }
 
@@ -217,6 +245,13 @@ def tasks_to_average(
         for task, of in cells.items()
         if not lower[task] and members.get(task) not in cells and all(0 <= cell.value <= 1 for cell in of.values())
     ]
+
+
+def _suites(records: Mapping[str, StepRecord]) -> dict[str, dict[str, SuiteScore]]:
+    """Suite -> model -> its scores, of the suites that one model at least has all tasks of."""
+    scores = {name: scores_by_task(record) for name, record in records.items()}
+    by_suite = {suite.name: {name: score_suite(suite, of) for name, of in scores.items()} for suite in SUITES}
+    return {suite: of for suite, of in by_suite.items() if any(score.value is not None for score in of.values())}
 
 
 def _directions(records: Iterable[StepRecord]) -> dict[tuple[str, str], bool]:

@@ -24,6 +24,9 @@ from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers, Ke
 DEFAULT_GENERATED_TOKENS = 256
 """lm-eval's default; at most half a window is generated."""
 
+MUST_FIT = "must_fit"
+"""Field of a task's question whose context may not be truncated."""
+
 log = logging.getLogger(__name__)
 
 
@@ -56,11 +59,20 @@ class TokenLM(TemplateLM):
     def check(self, request: Instance) -> None:
         """Raise ModelError for a request that cannot be answered. The model is not run."""
         if request.request_type == "generate_until":
-            self._limits(request.args[1])
+            count, _ = self._limits(request.args[1])
+            if request.doc.get(MUST_FIT):
+                self._check_context(request.args[0], count)
         elif request.request_type == "loglikelihood":
             self._check_continuation(*request.args)
         elif request.request_type != "loglikelihood_rolling":
             raise ModelError(f"A task has requests of type {request.request_type!r}, which no model here answers.")
+
+    def _check_context(self, context: str, count: int) -> None:
+        if (tokens := len(self.tok_encode(context))) + count > self._max_length:
+            raise ModelError(
+                f"A question has {tokens} tokens and {count} for its answer, expected at most the window of "
+                f"{self._max_length}: its beginning would be cut. Evaluate shorter contexts."
+            )
 
     def _check_continuation(self, context: str, continuation: str) -> None:
         spaces = len(context) - len(context.rstrip())  # lm-eval moves them to the continuation

@@ -12,29 +12,15 @@ from html import escape
 
 from marin_assets.stages.report.models_by_tasks.cells import Cell
 from marin_assets.stages.report.models_by_tasks.contamination import NOBODY_LOOKED, ModelContamination
+from marin_assets.stages.report.models_by_tasks.head import HEAD
 from marin_assets.stages.report.models_by_tasks.significance import ALPHA, Z95
+from marin_assets.stages.report.models_by_tasks.suites.scores import SuiteScore
+from marin_assets.stages.report.models_by_tasks.suites.section import suite_section
 from marin_assets.stages.report.views import about_views, linked, title_with
 
 POINT = 0.01
 """The difference for which the page has a number of questions."""
 NOT_EVALUATED = '<td title="not evaluated">–</td>'
-HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 14px/1.4 system-ui, sans-serif; margin: 24px; color: #222 }}
-table {{ border-collapse: separate; border-spacing: 0 }}
-th, td {{ padding: 4px 10px; text-align: right; white-space: nowrap; background: #fff }}
-td, tbody th {{ border-bottom: 1px solid #e3e3e3 }}
-thead th {{ position: sticky; top: 0; vertical-align: bottom; border-bottom: 2px solid #999; z-index: 1 }}
-th.task {{ position: sticky; left: 0; text-align: left; font-weight: normal; z-index: 1 }}
-thead th.task {{ z-index: 2 }} thead span {{ writing-mode: vertical-rl; transform: rotate(180deg); max-height: 220px;
- overflow-wrap: anywhere; white-space: normal; text-align: left }}
-td a {{ color: inherit; text-decoration-color: #999 }}
-small {{ color: #777 }} td.better {{ background: #d5f0da }} td.worse {{ background: #fbd9d6 }}
-td.held {{ background: #fdf0c4 }}
-tr.mean td, tr.mean th {{ border-bottom: 2px solid #999 }} .muted {{ color: #666; max-width: 60em }}
-tbody tr:hover td, tbody tr:hover th {{ box-shadow: inset 0 -2px #888 }}
-</style></head><body>
-"""
 
 
 def table_page(
@@ -47,9 +33,10 @@ def table_page(
     macro: Mapping[str, float],
     averaged: Sequence[str],
     contamination: Mapping[str, ModelContamination],
+    suites: Sequence[Mapping[str, SuiteScore]],
 ) -> bytes:
     """Return the page. `metrics`, `lower` and `cells` by task; `macro` is the mean over the tasks in `averaged`;
-    `contamination` by model."""
+    `contamination` by model; `suites` has the scores of each suite by model."""
     every = [cell for row in cells.values() for cell in row.values()]
     compared, marked = sum(cell.tested is not None for cell in every), sum(bool(cell.outcome) for cell in every)
     head = "".join(f"<th><span>{escape(name)}</span></th>" for name in models)
@@ -66,6 +53,7 @@ def table_page(
             f"{about_views([cell.view for cell in every])}</p>",
             f'<table><thead><tr><th class="task">task, metric</th>{head}</tr></thead>',
             f"<tbody>{_mean(models, macro, len(averaged))}{''.join(rows)}</tbody></table>",
+            *map(suite_section, suites),
             _training(models, cells, contamination),
             _power(metrics, cells),
             "</body></html>\n",
