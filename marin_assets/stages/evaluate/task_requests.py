@@ -14,12 +14,14 @@ from typing import Any, NoReturn
 
 from lm_eval import evaluator
 from lm_eval.api.model import LM
+from lm_eval.api.task import ConfigurableTask
 
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
 from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated
 from marin_resources.types.errors import MarinError
 
-WRONG = {"loglikelihood": (-1e3, False), "loglikelihood_rolling": -1e3, "generate_until": ""}
+GENERATES = "generate_until"
+WRONG = {"loglikelihood": (-1.0, False), "loglikelihood_rolling": -1.0, GENERATES: ""}
 """An answer of a model by the kind of request."""
 
 
@@ -63,16 +65,20 @@ class PreparedTasks:
         for task_name, task in loaded["tasks"].items():
             build = task.build_all_requests
             task.build_all_requests = partial(_build, build, task_name)
+            if isinstance(task, ConfigurableTask):
+                task.build_qa_turn = partial(_turn, task.build_qa_turn)
         return loaded
 
     def _that_runs_code(self, name: str) -> str | None:
-        """The first task of a task or group whose YAML has `unsafe_code`."""
-        config = getattr(self._manager.task_index.get(name), "cfg", None) or {}
+        """The first task of a task, group or tag whose YAML has `unsafe_code`."""
+        if (entry := self._manager.task_index.get(name)) is None:
+            return None
+        config = entry.cfg or {"task": sorted(entry.tags)}  # a tag has no YAML
         if config.get("unsafe_code"):
             return name
-        members = config.get("task")
-        names = [member for member in members if isinstance(member, str)] if isinstance(members, list) else []
-        unsafe = (self._that_runs_code(member) for member in names)
+        members = config["task"] if isinstance(config.get("task"), list) else []
+        names = [member if isinstance(member, str) else member.get("task") for member in members]
+        unsafe = (self._that_runs_code(member) for member in names if isinstance(member, str))
         return next((member for member in unsafe if member), None)
 
     def __getattr__(self, name: str) -> Any:
@@ -87,6 +93,13 @@ def _build(build: Callable[..., None], name: str, **arguments: Any) -> None:
         raise
     except Exception as error:  # of the task's templates and functions
         raise _refused(name, "make its requests", error) from error
+
+
+def _turn(build: Callable[..., Any], *, c: Any = None, a: Any = None, **of_the_question: Any) -> Any:
+    """A question and its answer. lm-eval cannot write a solved example whose true choices are a list of numbers, as
+    AGIEval's: here its answer is the first of them."""
+    numbers = c and isinstance(a, list) and a and isinstance(a[0], int)
+    return build(c=c, a=a[0] if numbers else a, **of_the_question)
 
 
 def check_scoring(tasks: Sequence[Any]) -> None:
@@ -112,7 +125,10 @@ def check_scoring(tasks: Sequence[Any]) -> None:
         except Exception as error:  # of the task's functions, of a package that they import
             raise _refused(task.config.task, "score an answer", error) from error
         listed = () if task.config.process_results else task.config.metric_list or ()
+        # of a text, a metric that is a function has scores by names of its own, such as "pass@1"
         metrics = [entry["metric"] for entry in listed]
+        if task.OUTPUT_TYPE == GENERATES:
+            metrics = [metric for metric in metrics if not callable(metric)]
         if unknown := [metric for metric in metrics if getattr(metric, "__name__", metric) not in scored]:
             raise EvaluationError(
                 f"Task {task.config.task!r} has the metric {unknown[0]!r} in its metric_list, for which lm-eval has no "
