@@ -170,6 +170,12 @@ MAKERS: dict[str, Callable[[int, Settings], dict[str, Any]]] = {
     "wis-k/instruction-following-eval": instructed,
     "EleutherAI/drop": drop,
     "openai/openai_humaneval": program,
+    "google-research-datasets/mbpp": lambda n, _: {
+        "task_id": n,
+        "text": f"Write a function that adds {n}.",
+        "code": f"def add(x):\n    return x + {n}",
+        "test_list": [f"assert add({x}) == {n + x}" for x in range(3)],
+    },
     "EleutherAI/hendrycks_math": math,
     "DigitalLearningGmbH/MATH-lighteval": math,
     "TIGER-Lab/MMLU-Pro": lambda n, _: {

@@ -17,7 +17,7 @@ from lm_eval.api.model import LM
 from lm_eval.api.task import ConfigurableTask
 
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
-from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated
+from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated, task_with_programs
 from marin_resources.types.errors import MarinError
 
 GENERATES = "generate_until"
@@ -28,8 +28,8 @@ WRONG = {"loglikelihood": (-1.0, False), "loglikelihood_rolling": -1.0, GENERATE
 class PreparedTasks:
     """A task manager whose tasks are loaded once, each by itself: lm-eval refuses a group together with a member."""
 
-    def __init__(self, manager: Any, *, runs_code: bool) -> None:
-        self._manager, self._runs_code = manager, runs_code
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
         self._loaded: dict[str, dict[str, Any]] = {}
         self.members: dict[str, list[str]] = {}
         """Each requested task -> lm-eval's names of it, or of the groups and tasks in it."""
@@ -49,14 +49,8 @@ class PreparedTasks:
         return self._loaded
 
     def _load(self, name: str) -> dict[str, Any]:
-        unsafe = self._that_runs_code(name)
-        if unsafe and not self._runs_code:
-            raise EvaluationError(
-                f"Task {unsafe!r} runs the programs that the model writes. Pass "
-                "HarnessOptions(confirm_run_unsafe_code=True), which runs them in a sandbox, or leave the task out."
-            )
         try:
-            with code_evaluated() if unsafe else nullcontext():
+            with code_evaluated() if task_with_programs(self._manager, name) else nullcontext():
                 loaded: dict[str, Any] = self._manager.load([name])
         except MarinError:
             raise
@@ -68,18 +62,6 @@ class PreparedTasks:
             if isinstance(task, ConfigurableTask):
                 task.build_qa_turn = partial(_turn, task.build_qa_turn)
         return loaded
-
-    def _that_runs_code(self, name: str) -> str | None:
-        """The first task of a task, group or tag whose YAML has `unsafe_code`."""
-        if (entry := self._manager.task_index.get(name)) is None:
-            return None
-        config = entry.cfg or {"task": sorted(entry.tags)}  # a tag has no YAML
-        if config.get("unsafe_code"):
-            return name
-        members = config["task"] if isinstance(config.get("task"), list) else []
-        names = [member if isinstance(member, str) else member.get("task") for member in members]
-        unsafe = (self._that_runs_code(member) for member in names if isinstance(member, str))
-        return next((member for member in unsafe if member), None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -151,7 +133,7 @@ def prepare(lm: Any, manager: Any, arguments: Mapping[str, Any]) -> PreparedTask
 
     Pass the result to `simple_evaluate` as the task manager.
     """
-    prepared = PreparedTasks(manager, runs_code=arguments["confirm_run_unsafe_code"])
+    prepared = PreparedTasks(manager)
     with suppress(_Built):
         evaluator.simple_evaluate(_AnswersNothing(lm), task_manager=prepared, **arguments)
     for task in prepared.tasks:
