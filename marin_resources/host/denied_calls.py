@@ -15,7 +15,7 @@ ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """The kernel's numbers of the machines, by the names of `os.uname().machine`."""
 CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE3 = 435
-"""Its flags are in memory, which a filter cannot read. Without it, the C library makes threads by clone."""
+"""Without it, the C library makes threads by clone. The flags of clone3 are in memory, which a filter cannot read."""
 THREAD = 0x10000
 """The flag of clone for a thread."""
 X32 = 0x40000000

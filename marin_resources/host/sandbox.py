@@ -1,8 +1,9 @@
 """Run Python programs that are not trusted, such as those that a model writes, in bubblewrap.
 
 A program has no network, sees the system's folders and those of this Python read-only, and nothing else of the machine:
-no home, no credentials, no variables, no `/proc` (where root's processes set the kernel, and read bubblewrap's variables),
-no `/dev` (whose modes root's processes change). It can write nowhere, and start no process. Its CPU time and memory are limited.
+no home, no credentials, no variables, no `/proc` (where root's processes set the kernel, and read bubblewrap's
+variables), no `/dev` (whose modes root's processes change). It can write nowhere, and start no process. Its CPU time and
+memory are limited.
 
 A program and its tests run in one process, as HumanEval's do: a program that is written to cheat can pass them, by an
 object that equals all, or by the sandbox's own answer. It cannot by printing, nor by an early end.
@@ -20,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from typing import IO
 
 from marin_resources.host.denied_calls import filter_of
 from marin_resources.types.errors import MarinError
@@ -98,7 +98,9 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
         "memory_bytes": limits.memory_bytes,
         "answer_bytes": ANSWER_BYTES,
     }
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors, _denied_calls() as denied:
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as denied:
+        denied.write(_denied_calls())
+        denied.seek(0)
         try:
             done = subprocess.run(
                 _command(denied.fileno()),
@@ -125,17 +127,13 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
     return f"it ended early, with status {done.returncode}"
 
 
-def _denied_calls() -> IO[bytes]:
-    """An open file of the filter, at its beginning."""
+def _denied_calls() -> bytes:
     if (calls := filter_of(machine := os.uname().machine)) is None:
         raise SandboxError(
             f"This machine is of kind {machine!r}, expected x86_64 or aarch64, for which the sandbox of programs that "
             "are not trusted is written. Evaluate on another machine."
         )
-    file = tempfile.TemporaryFile()
-    file.write(calls)
-    file.seek(0)
-    return file
+    return calls
 
 
 def _command(denied_calls: int) -> list[str]:

@@ -224,9 +224,10 @@ def write_suite_mirror(folder: Path, tasks: Iterable[Settings]) -> None:
 
 def write_sentence_data(folder: Path) -> None:
     """Write nltk's data for the sentences of English, learned from Python's help."""
+    from pydoc_data.topics import topics
+
     import nltk
     from nltk.tokenize.punkt import PunktTrainer, save_punkt_params
-    from pydoc_data.topics import topics
 
     trainer = PunktTrainer()
     trainer.train("\n".join(topics.values())[:200_000], finalize=True)

@@ -27,7 +27,13 @@ from marin_assets.inference.server import ModelServer
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
-from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, check_tasks, eval_tasks
+from marin_assets.stages.evaluate.lm_eval_config import (
+    EvaluationError,
+    HarnessOptions,
+    LmEvalConfig,
+    check_tasks,
+    eval_tasks,
+)
 from marin_assets.stages.evaluate.sample_page import page_of_samples
 from marin_assets.stages.evaluate.scores import answer_rows, bars_of, draw_scores, headline, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks

@@ -22,7 +22,7 @@ OF_LIBC = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         "assert sum(range(5)) == 10",
         "print('x' * 2**20)\nimport sys\nassert sys.stdin.read() == ''",
         "if __name__ == '__main__':\n    assert len(__import__('random').SystemRandom().randbytes(9)) == 9",
-        "import threading\ngot = []\nt = threading.Thread(target=got.append, args=(1,))\nt.start(); t.join(); assert got",
+        "import threading\ngot = []\nt = threading.Thread(target=got.append, args=[1])\nt.start(); t.join()\nassert got",
         "import numpy as np\nassert (np.ones((300, 300)) @ np.ones((300, 300))).sum() == 300**3",
     ],
 )
@@ -92,7 +92,7 @@ def test_a_program_that_computes_or_waits_is_ended() -> None:
 
 def test_without_bubblewrap_a_sentence_has_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SandboxError, match="'bwrap' is not installed. Install it, with 'apt-get install bubblewrap'"):
+    with pytest.raises(SandboxError, match=r"'bwrap' is not installed. Install it, with 'apt-get install bubblewrap'"):
         require_sandbox()
 
 
@@ -103,7 +103,7 @@ def test_a_sandbox_that_cannot_be_made_is_no_failure_of_the_program(
     refuses.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     refuses.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(SandboxError, match="create new namespace. It needs user namespaces, which some containers"):
+    with pytest.raises(SandboxError, match=r"create new namespace. It needs user namespaces, which some containers"):
         failure_of("pass")
 
 

@@ -95,7 +95,8 @@ def test_every_task_of_every_suite_has_a_score(
     assert labels <= scores.keys()
     for label in labels:
         numbers = [value for key, value in scores[label].items() if key not in ("instances", "chance")]
-        assert numbers and all(math.isfinite(number) for number in numbers), label
+        assert numbers, label
+        assert all(map(math.isfinite, numbers)), label
         assert sum(row["task"] == label for row in rows) == QUESTIONS, label
     with (tmp_path / "scores.csv").open() as file:
         assert labels <= {row["task"] for row in csv.DictReader(file)}
