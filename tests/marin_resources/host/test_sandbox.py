@@ -22,7 +22,7 @@ OF_LIBC = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         "assert sum(range(5)) == 10",
         "print('x' * 2**20)\nimport sys\nassert sys.stdin.read() == ''",
         "if __name__ == '__main__':\n    assert len(__import__('random').SystemRandom().randbytes(9)) == 9",
-        "import threading\ngot = []\nt = threading.Thread(target=got.append, args=[1])\nt.start(); t.join()\nassert got",
+        "import threading\nlock = threading.Lock()\nthreading.Thread(target=lock.acquire).start()",
         "import numpy as np\nassert (np.ones((300, 300)) @ np.ones((300, 300))).sum() == 300**3",
     ],
 )
