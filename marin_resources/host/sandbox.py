@@ -2,8 +2,8 @@
 
 A program has no network, sees the system's folders and those of this Python read-only, and nothing else of the machine:
 no home, no credentials, no variables, no `/proc` (where root's processes set the kernel, and read bubblewrap's
-variables), no `/dev` (whose modes root's processes change). It can write nowhere, and start no process. Its CPU time and
-memory are limited.
+variables), no `/dev` (whose modes root's processes change). It writes nowhere, starts no process, and has limits of
+CPU time and memory.
 
 A program and its tests run in one process, as HumanEval's do: a program that is written to cheat can pass them, by an
 object that equals all, or by the sandbox's own answer. It cannot by printing, nor by an early end.
