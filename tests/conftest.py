@@ -39,10 +39,13 @@ import quick_collection
 import quick_databases
 import rewritten_once
 import schedule
+from bubblewrap import path_with_bubblewrap
 from bucket_for_tests import BucketForTests
 from dagster_homes import new_home
 from folder_times import FolderTimes
 from ray_cluster import Cluster
+
+from marin_resources.host.sandbox import SandboxError, require_sandbox
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -111,6 +114,18 @@ def gcs_bucket() -> Iterator[BucketForTests]:
     bucket = object_stores.gcs_bucket()
     yield bucket
     bucket.forget()
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that are not trusted run in a sandbox here; else the test is skipped with the reason."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_with_bubblewrap(tmp_path_factory.mktemp("bubblewrap")))
+        try:
+            require_sandbox()
+        except SandboxError as error:
+            pytest.skip(str(error))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,19 @@
 """Run Python programs that are not trusted, such as those that a model writes, in bubblewrap.
 
 A program has no network, sees the system's folders and those of this Python read-only, and nothing else of the machine:
-no home, no credentials, no variables. It can write nowhere. Its CPU time, memory and number of processes are limited.
+no home, no credentials, no variables, no `/proc` (where root's processes set the kernel, and read bubblewrap's
+variables), no `/dev` (whose modes root's processes change). It writes nowhere, starts no process, and has limits of
+CPU time and memory.
+
+A program and its tests run in one process, as HumanEval's do: a program that is written to cheat can pass them, by an
+object that equals all, or by the sandbox's own answer. It cannot by printing, nor by an early end.
 https://github.com/containers/bubblewrap
 """
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import signal
@@ -16,27 +22,34 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
+from marin_resources.host.denied_calls import filter_of
 from marin_resources.types.errors import MarinError
 
 FOLDERS = ("/usr", "/bin", "/lib", "/lib64")
 """Folders of the system, as far as they exist, beside those of this Python."""
 ANSWER_BYTES = 2**16
+REMEDY = "It needs user namespaces, which some containers forbid. Allow them there, or evaluate on another machine."
 SHOWN = 200
 """Characters of an error."""
 SIGNALLED = 128
 """A shell's exit status of a process that a signal ended, less its number."""
 
 RUNNER = """
-import json, os, resource, sys
+import io, json, os, resource, sys
+class Sink(io.RawIOBase):
+    def writable(self):
+        return True
+    def write(self, data):
+        return len(data)
 task = json.load(sys.stdin)
-out, null = os.dup(1), os.open(os.devnull, os.O_RDWR)
+out, nothing = os.dup(1), os.memfd_create("nothing")
 for stream in (0, 1, 2):
-    os.dup2(null, stream)
+    os.dup2(nothing, stream)
+sys.stdin, sys.stdout, sys.stderr = io.StringIO(), *(io.TextIOWrapper(Sink(), encoding="utf-8") for _ in range(2))
 cpu_s = task["cpu_s"]
-for limit, value in (("CPU", cpu_s), ("AS", task["memory_bytes"]), ("NPROC", task["processes"]), ("CORE", 0)):
-    most = value + 1 if limit == "CPU" else value
-    resource.setrlimit(getattr(resource, "RLIMIT_" + limit), (value, most))
-resource.setrlimit(resource.RLIMIT_FSIZE, (task["answer_bytes"],) * 2)
+resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+for limit, value in (("AS", task["memory_bytes"]), ("FSIZE", task["answer_bytes"]), ("NOFILE", 256), ("CORE", 0)):
+    resource.setrlimit(getattr(resource, "RLIMIT_" + limit), (value, value))
 program, token = task.pop("program"), task.pop("token")
 try:
     exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
@@ -62,24 +75,19 @@ class Limits:
     wall_s: float = 60.0
     """Time limit for a program that waits."""
     memory_bytes: int = 2**32
-    processes: int = 16
-    """Processes and threads."""
 
 
 def require_sandbox() -> None:
     """Raise SandboxError if no program can run here in a sandbox."""
     if failure := failure_of("pass"):
-        raise SandboxError(
-            f"bubblewrap cannot run a program on this machine: {failure}. It needs user namespaces, which some "
-            "containers forbid. Allow them there, or evaluate on another machine."
-        )
+        raise SandboxError(f"bubblewrap cannot run a program on this machine: {failure}. {REMEDY}")
 
 
 def failure_of(program: str, limits: Limits | None = None) -> str | None:
     """Run a Python program. Returns None if it ran to its end, else the reason in words: its error, or its limit.
 
     A program that ends early, by `sys.exit(0)` or `os._exit(0)`, did not run to its end. Raises SandboxError if
-    bubblewrap is not installed.
+    bubblewrap is not installed, or cannot make the sandbox.
     """
     limits = limits or Limits()
     token = secrets.token_hex(16)
@@ -88,13 +96,20 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
         "token": token,
         "cpu_s": limits.cpu_s,
         "memory_bytes": limits.memory_bytes,
-        "processes": limits.processes,
         "answer_bytes": ANSWER_BYTES,
     }
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as denied:
+        denied.write(_denied_calls())
+        denied.seek(0)
         try:
             done = subprocess.run(
-                _command(), input=json.dumps(task).encode(), stdout=answer, stderr=errors, timeout=limits.wall_s
+                _command(denied.fileno()),
+                input=json.dumps(task).encode(),
+                stdout=answer,
+                stderr=errors,
+                env={},  # a process in the sandbox can read bubblewrap's
+                pass_fds=[denied.fileno()],
+                timeout=limits.wall_s,
             )
         except subprocess.TimeoutExpired:
             return f"it took more than {limits.wall_s:g} s"
@@ -102,15 +117,26 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
         text = answer.read(ANSWER_BYTES).decode(errors="replace")
         errors.seek(0)
         printed = errors.read(ANSWER_BYTES).decode(errors="replace").strip()
+    if printed:  # by bubblewrap, or by Python before the program
+        raise SandboxError(f"bubblewrap cannot run a program on this machine: {printed[-SHOWN:]}. {REMEDY}")
     _, written, end = text.rpartition(token)
     if written:
         return end[:SHOWN] or None
     if done.returncode in (SIGNALLED + signal.SIGXCPU, SIGNALLED + signal.SIGKILL):
         return f"it took more than {limits.cpu_s} s of CPU time"
-    return f"it ended early, with status {done.returncode}" + (f": {printed[-SHOWN:]}" if printed else "")
+    return f"it ended early, with status {done.returncode}"
 
 
-def _command() -> list[str]:
+def _denied_calls() -> bytes:
+    if (calls := filter_of(machine := os.uname().machine)) is None:
+        raise SandboxError(
+            f"This machine is of kind {machine!r}, expected x86_64 or aarch64, for which the sandbox of programs that "
+            "are not trusted is written. Evaluate on another machine."
+        )
+    return calls
+
+
+def _command(denied_calls: int) -> list[str]:
     if (bubblewrap := shutil.which("bwrap")) is None:
         raise SandboxError(
             "A program that is not trusted runs in bubblewrap, and 'bwrap' is not installed. Install it, with "
@@ -119,5 +145,5 @@ def _command() -> list[str]:
     folders = dict.fromkeys((*FOLDERS, sys.base_prefix, sys.prefix))
     bound = [word for folder in folders for word in ("--ro-bind-try", folder, folder)]
     apart = ["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
-    unwritable = ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--chdir", "/", "--remount-ro", "/"]
-    return [bubblewrap, *apart, *bound, *unwritable, "--", sys.executable, "-I", "-c", RUNNER]
+    limits = ["--chdir", "/", "--remount-ro", "/", "--seccomp", str(denied_calls)]
+    return [bubblewrap, *apart, *bound, *limits, "--", sys.executable, "-I", "-c", RUNNER]

@@ -7,7 +7,8 @@ after seconds, and not after the hours of the others.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from marin_assets.inference.jax_model import ModelError
@@ -44,11 +45,24 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
         _warn_about_shots(together[0].num_fewshot, of_run.tasks)
     merged: dict[str, Any] = {}
     for (together, arguments), tasks in zip(runs, prepared, strict=True):
-        results = evaluator.simple_evaluate(lm, task_manager=tasks, **arguments)
+        with same_languages():
+            results = evaluator.simple_evaluate(lm, task_manager=tasks, **arguments)
         for part, value in relabel(results, [next(labels) for _ in together]).items():
             merged[part] = {**merged.get(part, {}), **value} if part in (*BY_TASK, MEMBERS) else value
     _require_scores({task: merged["results"][task] for task in merged["samples"]})
     return merged
+
+
+@contextmanager
+def same_languages() -> Iterator[None]:
+    """Let langdetect, by which IFEval finds the language of an answer, draw the same numbers each time."""
+    from langdetect import DetectorFactory
+
+    before, DetectorFactory.seed = DetectorFactory.seed, 0
+    try:
+        yield
+    finally:
+        DetectorFactory.seed = before
 
 
 def _arguments(config: LmEvalConfig, together: Sequence[EvalTask]) -> dict[str, Any]:

@@ -27,10 +27,17 @@ from marin_assets.inference.model_servers import ModelServers
 from marin_assets.inference.tokenizer import ModelTokenizer
 from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
-from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, check_tasks
+from marin_assets.stages.evaluate.lm_eval_config import (
+    EvaluationError,
+    HarnessOptions,
+    LmEvalConfig,
+    check_tasks,
+    eval_tasks,
+)
 from marin_assets.stages.evaluate.sample_page import page_of_samples
 from marin_assets.stages.evaluate.scores import answer_rows, bars_of, draw_scores, headline, scores_of, table_of
 from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
+from marin_assets.stages.evaluate.tasks.code_eval import check_programs
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.storage.files import exists, remove_folder, write_bytes
@@ -48,7 +55,8 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
     Returns the scores by task, and those of the held-out tasks also at the top level; cut_contexts: the questions whose
     context was longer than the window; shortened_texts, if a server takes fewer tokens of a text than the window.
     Raises EvaluationError for an unknown task, a task twice, one that cannot run on this model, or a folder without a
-    model, MirrorError for a task whose data the mirror lacks, EngineError for an engine that is not on this machine.
+    model, SandboxError for a task of programs on a machine without a sandbox, MirrorError for a task whose data the
+    mirror lacks, EngineError for an engine that is not on this machine.
     """
     from lm_eval.utils import handle_non_serializable
 
@@ -61,6 +69,8 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
         data_of_tasks(config, f"{folder}/mirror"),
     ):
         manager = load_tasks(config, folder)
+        names = [task.name for task in eval_tasks(config)]
+        check_programs(manager, names, confirmed=bool(config.options and config.options.confirm_run_unsafe_code))
         if config.model_path is not None and not exists(join(config.model_path, "config.json")):
             raise EvaluationError(
                 f"{config.model_path!r} has no 'config.json', expected the folder of a Hugging Face export. Pass for "

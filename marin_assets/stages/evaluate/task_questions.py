@@ -13,6 +13,7 @@ text        the question and the true answer, joined by a space; of a task that 
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -86,9 +87,10 @@ def _evaluation(config: TaskQuestionsConfig) -> LmEvalConfig:
 def _rows(config: LmEvalConfig, manager: Any, counts: Counter[str]) -> Iterator[dict[str, Any]]:
     from marin_assets.stages.evaluate.task_requests import PreparedTasks  # imports lm-eval at its top
 
+    random.seed(0)  # GPQA draws the order of its choices; an evaluation has a seed too
     loaded = []
     for together in run_together(eval_tasks(config)):
-        prepared = PreparedTasks(manager, runs_code=True)
+        prepared = PreparedTasks(manager)
         tasks = prepared.load([task.name for task in together])["tasks"]
         loaded += [(task, prepared.members[task.name], tasks) for task in together]
     labels = label_tasks([(task, members) for task, members, _ in loaded])

@@ -14,20 +14,22 @@ from typing import Any, NoReturn
 
 from lm_eval import evaluator
 from lm_eval.api.model import LM
+from lm_eval.api.task import ConfigurableTask
 
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
-from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated
+from marin_assets.stages.evaluate.tasks.code_eval import code_evaluated, task_with_programs
 from marin_resources.types.errors import MarinError
 
-WRONG = {"loglikelihood": (-1e3, False), "loglikelihood_rolling": -1e3, "generate_until": ""}
+GENERATES = "generate_until"
+WRONG = {"loglikelihood": (-1.0, False), "loglikelihood_rolling": -1.0, GENERATES: ""}
 """An answer of a model by the kind of request."""
 
 
 class PreparedTasks:
     """A task manager whose tasks are loaded once, each by itself: lm-eval refuses a group together with a member."""
 
-    def __init__(self, manager: Any, *, runs_code: bool) -> None:
-        self._manager, self._runs_code = manager, runs_code
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
         self._loaded: dict[str, dict[str, Any]] = {}
         self.members: dict[str, list[str]] = {}
         """Each requested task -> lm-eval's names of it, or of the groups and tasks in it."""
@@ -47,14 +49,8 @@ class PreparedTasks:
         return self._loaded
 
     def _load(self, name: str) -> dict[str, Any]:
-        unsafe = self._that_runs_code(name)
-        if unsafe and not self._runs_code:
-            raise EvaluationError(
-                f"Task {unsafe!r} runs the programs that the model writes. Pass "
-                "HarnessOptions(confirm_run_unsafe_code=True), which runs them in a sandbox, or leave the task out."
-            )
         try:
-            with code_evaluated() if unsafe else nullcontext():
+            with code_evaluated() if task_with_programs(self._manager, name) else nullcontext():
                 loaded: dict[str, Any] = self._manager.load([name])
         except MarinError:
             raise
@@ -63,17 +59,9 @@ class PreparedTasks:
         for task_name, task in loaded["tasks"].items():
             build = task.build_all_requests
             task.build_all_requests = partial(_build, build, task_name)
+            if isinstance(task, ConfigurableTask):
+                task.build_qa_turn = partial(_turn, task.build_qa_turn)
         return loaded
-
-    def _that_runs_code(self, name: str) -> str | None:
-        """The first task of a task or group whose YAML has `unsafe_code`."""
-        config = getattr(self._manager.task_index.get(name), "cfg", None) or {}
-        if config.get("unsafe_code"):
-            return name
-        members = config.get("task")
-        names = [member for member in members if isinstance(member, str)] if isinstance(members, list) else []
-        unsafe = (self._that_runs_code(member) for member in names)
-        return next((member for member in unsafe if member), None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -87,6 +75,13 @@ def _build(build: Callable[..., None], name: str, **arguments: Any) -> None:
         raise
     except Exception as error:  # of the task's templates and functions
         raise _refused(name, "make its requests", error) from error
+
+
+def _turn(build: Callable[..., Any], *, c: Any = None, a: Any = None, **of_the_question: Any) -> Any:
+    """A question and its answer. lm-eval cannot write a solved example whose true choices are a list of numbers, as
+    AGIEval's: here its answer is the first of them."""
+    numbers = c and isinstance(a, list) and a and isinstance(a[0], int)
+    return build(c=c, a=a[0] if numbers else a, **of_the_question)
 
 
 def check_scoring(tasks: Sequence[Any]) -> None:
@@ -112,7 +107,10 @@ def check_scoring(tasks: Sequence[Any]) -> None:
         except Exception as error:  # of the task's functions, of a package that they import
             raise _refused(task.config.task, "score an answer", error) from error
         listed = () if task.config.process_results else task.config.metric_list or ()
+        # of a text, a metric that is a function has scores by names of its own, such as "pass@1"
         metrics = [entry["metric"] for entry in listed]
+        if task.OUTPUT_TYPE == GENERATES:
+            metrics = [metric for metric in metrics if not callable(metric)]
         if unknown := [metric for metric in metrics if getattr(metric, "__name__", metric) not in scored]:
             raise EvaluationError(
                 f"Task {task.config.task!r} has the metric {unknown[0]!r} in its metric_list, for which lm-eval has no "
@@ -135,7 +133,7 @@ def prepare(lm: Any, manager: Any, arguments: Mapping[str, Any]) -> PreparedTask
 
     Pass the result to `simple_evaluate` as the task manager.
     """
-    prepared = PreparedTasks(manager, runs_code=arguments["confirm_run_unsafe_code"])
+    prepared = PreparedTasks(manager)
     with suppress(_Built):
         evaluator.simple_evaluate(_AnswersNothing(lm), task_manager=prepared, **arguments)
     for task in prepared.tasks:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from math import comb
@@ -34,7 +34,7 @@ class CodeEval:
         "pass@<k>", and the outcome of each candidate by problem. Raises EvaluationError for more than the candidates as
         k, SandboxError on a machine without a sandbox.
         """
-        fewest = min(map(len, predictions))
+        fewest = min(map(len, predictions), default=0)
         if max(k) > fewest:
             raise EvaluationError(
                 f"pass@{max(k)} needs as many answers to a question, and one has {fewest}. Set the task's `repeats` to "
@@ -67,13 +67,37 @@ def pass_at(k: int, answers: int, right: int) -> float:
     return 1.0 - comb(answers - right, k) / comb(answers, k)
 
 
+def check_programs(manager: Any, names: Iterable[str], *, confirmed: bool) -> None:
+    """Raise EvaluationError for a task that runs programs without a confirmation, SandboxError for one on a machine
+    without a sandbox."""
+    unsafe = next(filter(None, (task_with_programs(manager, name) for name in names)), None)
+    if unsafe and not confirmed:
+        raise EvaluationError(
+            f"Task {unsafe!r} runs the programs that the model writes. Pass "
+            "HarnessOptions(confirm_run_unsafe_code=True), which runs them in a sandbox, or leave the task out."
+        )
+    if unsafe:
+        require_sandbox()
+
+
+def task_with_programs(manager: Any, name: str) -> str | None:
+    """The first task of a task, group or tag of lm-eval whose YAML has `unsafe_code`."""
+    if (entry := manager.task_index.get(name)) is None:
+        return None
+    config = entry.cfg or {"task": sorted(entry.tags)}  # a tag has no YAML
+    if config.get("unsafe_code"):
+        return name
+    members = config["task"] if isinstance(config.get("task"), list) else []
+    names = [member if isinstance(member, str) else member.get("task") for member in members]
+    unsafe = (task_with_programs(manager, member) for member in names if isinstance(member, str))
+    return next(filter(None, unsafe), None)
+
+
 @contextmanager
 def code_evaluated() -> Iterator[None]:
-    """Give tasks that load "code_eval" this metric while the block runs. Raises SandboxError on a machine without a
-    sandbox."""
+    """Give tasks that load "code_eval" this metric while the block runs."""
     import evaluate  # 3 s to import
 
-    require_sandbox()
     of_the_hub = evaluate.load
 
     def load(path: str, *arguments: Any, **settings: Any) -> Any:

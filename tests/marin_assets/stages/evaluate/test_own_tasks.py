@@ -166,6 +166,11 @@ def functions(folder: Path, name: str, code: str) -> str:
         ("no_field", CHOICES.replace("b]", "c.d]"), "Task 'no_field' cannot be loaded"),
         ("no_text", CHOICES + 'description: "{{d}}"\n', "Task 'no_text' cannot make its requests: UndefinedError"),
         ("no_package", GENERATED, "Task 'no_package' cannot score an answer: ModuleNotFoundError"),
+        ("no_match", GENERATED.replace("c: exact_match", "c: exact_mach"), "Task 'no_match' "),
+        ("no_filter", FILTERED.replace("n: regex,", "n: regexp,"), "Task 'no_filter' cannot "),
+        ("no_code", CHOICES.replace("target: 0", "target: !function absent_code.there"), "Task 'no_code' cannot be "),
+        ("no_target", GENERATED.replace("{{a}}", "{{a.b.c}}"), "Task 'no_target' cannot be loaded"),
+        ("no_goal", CHOICES.replace("target: 0", "target: 7"), "Task 'no_goal' "),
         ("raises", GENERATED, "Task 'raises' cannot score an answer: ValueError: no number in ''"),
     ],
 )
@@ -191,3 +196,27 @@ def test_a_task_without_a_number_as_score_fails(model_path: str, tasks_path: Pat
     with pytest.raises(EvaluationError, match="Task 'nan' has no score that is a number: lm-eval reports "):
         evaluate(model_path, tasks_path, tmp_path / "out", "choices", "nan")
     assert not (tmp_path / "out/scores.csv").exists()
+
+
+def test_a_language_that_is_drawn_is_the_same_each_time(model_path: str, tasks_path: Path, tmp_path: Path) -> None:
+    """IFEval reads the language of an answer by langdetect, which draws."""
+    code = "from langdetect import detect_langs\ndef score(doc, results):\n"
+    code += "    return {'exact_match': detect_langs('the no la de que file')[0].prob}\n"
+    write_task(tasks_path, "languages", GENERATED + functions(tasks_path, "languages", code))
+    evaluate(model_path, tasks_path, tmp_path / "out", "languages")
+    assert len({row["exact_match"] for row in rows_of(tmp_path / "out")}) == 1
+    (tasks_path / "languages.yaml").unlink()
+
+
+def test_a_solved_example_whose_true_choices_are_numbers_has_the_first_as_its_answer(
+    model_path: str, tasks_path: Path, tmp_path: Path
+) -> None:
+    """As AGIEval's."""
+    write_task(tasks_path, "numbers", CHOICES.replace("doc_to_target: 0", 'doc_to_target: "{{[1, 0]}}"'))
+    evaluate(model_path, tasks_path, tmp_path / "out", EvalTask("numbers", 2), EvalTask("choices", 2))
+    contexts = {row["task"]: row["context"] for row in rows_of(tmp_path / "out")}
+    answers = [
+        [int(line.split()[-1]) / int(line.split()[0]) for line in text.split("\n\n")[:2]] for text in contexts.values()
+    ]
+    assert answers == [[2, 2], [3, 3]]
+    (tasks_path / "numbers.yaml").unlink()

@@ -15,7 +15,7 @@ from marin_assets.stages.evaluate.labels import label_tasks
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.lm_eval_config import check_tasks
 from marin_assets.stages.evaluate.suites import EvalTask
-from marin_assets.stages.evaluate.task_data import MirrorError, files_of
+from marin_assets.stages.evaluate.task_data import MirrorError, data_of_tasks, files_of
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.types.record import Record
 from marin_resources.wire.config_json import decode, encode
@@ -155,3 +155,15 @@ def test_lm_eval_has_all_tasks_of_the_suites() -> None:
     known = set(TaskManager(include_defaults=True).all_tasks)
     named = {task.name for name in vars(suites) if name.isupper() for task in getattr(suites, name)}
     assert named <= known
+
+
+def test_data_of_nltk_are_read_from_the_mirror_and_requested_from_nobody(mirror: str) -> None:
+    import nltk
+
+    with data_of_tasks(config(mirror_path=mirror), "unused"):
+        with pytest.raises(MirrorError, match="has no data of nltk called 'punkt_tab': expected nltk_data/token"):
+            nltk.download("punkt_tab")
+        (Path(mirror) / "nltk_data/tokenizers/ours").mkdir(parents=True)
+        assert nltk.data.find("tokenizers/ours").endswith("nltk_data/tokenizers/ours")
+    with pytest.raises(LookupError):
+        nltk.data.find("tokenizers/ours")
