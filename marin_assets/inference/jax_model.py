@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from marin_resources.types.errors import MarinError
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Hugging Face's name of an architecture -> Levanter's, where they differ."""
 SHORTEST_LENGTH = 32
+ATTENTION_BLOCK = 1024
+"""Tokens of a block of Levanter's attention: a longer row is a multiple of it."""
 PACKED_LENGTH = 1024
 """Inputs of a packed row at most. Its mask has a byte for each pair of inputs: 8 MiB for 8 rows of 1024, where the
 attention's own weights are larger; of 4096, where a kernel by blocks holds no weights, it would have 128 MiB."""
@@ -63,8 +66,21 @@ def load_model(folder: str) -> tuple[Any, ModelTokenizer]:
     # the folder, since some architectures have no such fields and query the hub without it
     converter = config_class().hf_checkpoint_converter(folder).replaced(tokenizer=tokenizer.levanter)
     with local_cpu_mesh():
-        model = converter.load_pretrained(config_class, ref=folder)
+        config = _attending(converter.config_from_hf_checkpoint(folder))
+        model = converter.load_pretrained(config_class, ref=folder, config=config)
     return model, tokenizer
+
+
+def _attending(config: Any) -> Any:
+    """The config with attention that is computed whole, where Levanter's kernel by blocks would refuse the window. A
+    TPU has a kernel of its own."""
+    import jax
+
+    window = config.max_seq_len
+    fits = window <= ATTENTION_BLOCK or window % ATTENTION_BLOCK == 0
+    if fits or jax.default_backend() == "tpu" or not hasattr(config, "flash_attention_block_size"):
+        return config
+    return replace(config, flash_attention_block_size=window + 1)
 
 
 @contextmanager
