@@ -1,7 +1,8 @@
 """The page of the answers of an evaluation: each question with what the model chose or wrote. HTML and CSS alone.
 
 In:  rows as in `samples.jsonl`, and the scores by task.
-Out: `samples.html`: the first questions of each task, which two boxes limit to the right answers or to the wrong ones.
+Out: `samples.html`: the first questions of each task, which two boxes limit to the right answers or to the wrong ones;
+     of a question that is answered several times, the first answers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ SHOWN = 200
 """Questions of a task."""
 CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
 """The end of a longer context is shown, and the beginning of a longer answer."""
-RIGHT = ("acc", "exact_match")
+SHOWN_ANSWERS, ANSWER_CHARACTERS = 16, 500
+"""Of a question that is answered several times: the first answers, and their beginnings."""
+RIGHT = ("acc", "exact_match", "pass@1", "pass_at_1")
 """Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
 HEAD = """<!doctype html>
@@ -51,7 +54,10 @@ def page_of_samples(rows: Iterable[Mapping[str, Any]], scores: Mapping[str, Mapp
 
 
 def is_right(row: Mapping[str, Any]) -> bool | None:
-    """Whether the answer is the right one; None if no metric of the question decides it."""
+    """Whether the answer is the right one, of several whether one is; None if no metric of the question decides it."""
+    if "answers" in row:
+        verdicts = [is_right(answer) for answer in row["answers"]]
+        return None if None in verdicts else any(verdicts)
     with_filter = (name for metric in RIGHT for name in row if name.startswith(f"{metric}_"))
     name = next((metric for metric in RIGHT if metric in row), None) or next(with_filter, None)
     return None if name is None else bool(row[name] == 1)
@@ -72,7 +78,10 @@ def _section(task: str, rows: Sequence[Mapping[str, Any]], scores: Mapping[str, 
 
 def _article(row: Mapping[str, Any]) -> str:
     right = is_right(row)
-    kind, word = ("", "") if right is None else ("right", "right") if right else ("wrong", "wrong")
+    kind = "" if right is None else "right" if right else "wrong"
+    word = kind
+    if kind and "answers" in row:
+        word = f"{sum(map(bool, map(is_right, row['answers'])))} of {len(row['answers'])} right"
     context = row["context"]
     cut = "…" if len(context) > CONTEXT_CHARACTERS else ""
     answer = _choices(row) if "choices" in row else _generated(row)
@@ -94,11 +103,27 @@ def _choices(row: Mapping[str, Any]) -> str:
 
 
 def _generated(row: Mapping[str, Any]) -> str:
+    if "answers" in row:
+        return _repeated(row)
     extracted = row.get("extracted", {}).items()
     lines = (("written", row["generated"]), *extracted, ("true", row["target"]))
     return f"<table>{''.join(f'<tr><td>{_text(name)}</td><td>{_text(text)}</td></tr>' for name, text in lines)}</table>"
 
 
-def _text(value: Any) -> str:
+def _repeated(row: Mapping[str, Any]) -> str:
+    """A line for each answer: whether it is right, its text, and what the filters leave of it."""
+    lines = []
+    for answer in row["answers"][:SHOWN_ANSWERS]:
+        word = {True: "right", False: "wrong", None: "written"}[is_right(answer)]
+        left = ", ".join(dict.fromkeys(answer.get("extracted", {}).values()))
+        lines.append((word, _text(answer["generated"], ANSWER_CHARACTERS), _text(left, ANSWER_CHARACTERS)))
+    if (more := len(row["answers"]) - SHOWN_ANSWERS) > 0:
+        lines.append(("", f"and {more} more answers", ""))
+    lines.append(("true", _text(row["target"]), ""))
+    cells = (f"<tr><td>{word}</td><td>{text}</td><td>{left}</td></tr>" for word, text, left in lines)
+    return f"<table>{''.join(cells)}</table>"
+
+
+def _text(value: Any, most: int = TEXT_CHARACTERS) -> str:
     text = str(value)
-    return escape(text[:TEXT_CHARACTERS]) + ("…" if len(text) > TEXT_CHARACTERS else "")
+    return escape(text[:most]) + ("…" if len(text) > most else "")
