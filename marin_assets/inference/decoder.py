@@ -204,14 +204,16 @@ def choose(logits: Any, temperature: float, random: Any, *, top_p: float = 1.0, 
 
     if temperature == 0:
         return int(logits.argmax())
-    likelihoods = np.exp((logits.astype(np.float64) - logits.max()) / temperature)  # 0 or less, however cold
-    if top_k > 0 or top_p < 1:
-        order = np.argsort(-likelihoods, kind="stable")
-        kept = order[: int(top_k)] if top_k > 0 else order
-        before = np.cumsum(likelihoods[kept]) - likelihoods[kept]
-        kept = kept[before < top_p * likelihoods[kept].sum()]
-        likelihoods = np.where(np.isin(np.arange(len(likelihoods)), kept), likelihoods, 0.0)
-    return int(random.choice(len(likelihoods), p=likelihoods / likelihoods.sum()))
+    scaled = (logits.astype(np.float64) - logits.max()) / temperature  # 0 or less, however cold
+    likelihoods = np.exp(scaled)
+    if top_k <= 0 and top_p >= 1:
+        return int(random.choice(len(likelihoods), p=likelihoods / likelihoods.sum()))
+    order = np.argsort(-likelihoods, kind="stable")
+    kept = order[: int(top_k)] if top_k > 0 else order
+    before = np.cumsum(likelihoods[kept]) - likelihoods[kept]
+    kept = kept[before < top_p * likelihoods[kept].sum()]
+    # Gumbel's noise is of each token: one that the last digits of the logits keep or leave out changes no other draw.
+    return int(kept[(scaled + random.gumbel(size=len(scaled)))[kept].argmax()])
 
 
 def log_softmax(logits: Any) -> Any:

@@ -86,9 +86,11 @@ class LmEvalConfig:
 
 def in_version(options: HarnessOptions | None) -> HarnessOptions | None:
     """The options as a step has them: what is None is not in versions, which are older than the fields."""
+    if not isinstance(options, HarnessOptions):
+        return options
     given = {name: getattr(options, name) for name in ("gen_kwargs", "repeats", "pass_at")}
     values = {name: ensure_versioned(value) for name, value in given.items() if value is not None}
-    return dataclasses.replace(options, **values) if options and values else options
+    return dataclasses.replace(options, **values)
 
 
 def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
