@@ -67,10 +67,10 @@ def settings_of(
     temperature = temperature_of(values)
     drawn = {name: values[name] for name in SAMPLING if name in values and name != "temperature"} if temperature else {}
     sampling = sampling_of(drawn)
-    for name, value in sampling:
+    for name, _ in sampling:
         if name not in served:
             raise ModelError(
-                f"A task generates with {name}={value!r}, which {engine} does not have, expected some of "
+                f"A task generates with {name}={shown(drawn[name])}, which {engine} does not have, expected some of "
                 f"{['temperature', *served]}. Leave it out, or choose another engine."
             )
     until = values.get("until", [])

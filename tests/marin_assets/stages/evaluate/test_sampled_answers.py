@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -18,11 +19,15 @@ from typing import Any
 
 import pytest
 
+from marin_assets import output_path_of
+from marin_assets.defaults import default_download, default_eval
 from marin_assets.inference.engine import JAX, Engine
 from marin_assets.inference.journal import FOLDER
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.suites import EvalTask
-from marin_assets.step.values import unwrap_versioned_value
+from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
+from marin_assets.step.graph import build_graph
+from marin_assets.step.values import unwrap_versioned_value, versioned
 from marin_resources.wire.config_json import encode
 
 TASK = """
@@ -77,7 +82,13 @@ Config = Callable[..., LmEvalConfig]
 @pytest.fixture(scope="module")
 def config_of(model_path: str, tasks_path: str) -> Config:
     def make(output: Path, *tasks: str | EvalTask, options: HarnessOptions | None = None, **fields: Any) -> Any:
-        given = {"tasks": tasks, "include_path": tasks_path, "batch_size": 4, "options": options, **fields}
+        given: dict[str, Any] = {
+            "tasks": tasks,
+            "include_path": tasks_path,
+            "batch_size": 4,
+            "options": options,
+            **fields,
+        }
         return unwrap_versioned_value(LmEvalConfig(model_path=model_path, output_path=str(output), **given))
 
     return make
@@ -163,6 +174,96 @@ def test_another_seed_gives_other_answers_and_fewer_repeats_the_first_of_them(
     five, two, other = (texts_of(tmp_path / name, "sampled") for name in ("five", "two", "other"))
     assert two == [of[:2] for of in five]
     assert other != five
+
+
+def test_options_that_are_not_given_change_no_version_and_those_that_are_do() -> None:
+    def version(options: HarnessOptions | None) -> str:
+        raw = output_path_of(default_download("x", "gs://x"))
+        step = default_eval(raw, ["gsm8k_cot", EvalTask("mmlu", 5)], options=options)
+        return build_graph([step])[step].version.hash
+
+    older = {"09c3b9": None, "c93af5": HarnessOptions()}
+    older["48b6ad"] = HarnessOptions(apply_chat_template=versioned(True))
+    assert {version(options) for options in older.values()} == older.keys(), "of the time before these options"
+    given = [
+        HarnessOptions(gen_kwargs=GEN_KWARGS),
+        HarnessOptions(gen_kwargs={**GEN_KWARGS, "top_p": 0.9}),
+        HarnessOptions(repeats=4),
+        HarnessOptions(repeats=versioned(8)),
+        HarnessOptions(repeats=8, pass_at=(1, 4)),
+    ]
+    assert len({version(options) for options in given} | older.keys()) == len(given) + len(older)
+    assert version(HarnessOptions(repeats=8)) == version(given[3]), "versioned() may be left out"
+
+
+UTILS = """
+import evaluate
+
+compute = evaluate.load("code_eval")
+
+def pass_at_k(references, predictions, k=None):
+    return compute.compute(references=references, predictions=predictions, k=k)[0]
+
+def programs(resps, docs):
+    return [[f"text = {answer!r}" for answer in of] for of in resps]
+"""
+PROGRAMS = """
+task: programs
+unsafe_code: true
+output_type: generate_until
+doc_to_text: "{{q}}"
+doc_to_target: "assert '{{a}}' in text"
+generation_kwargs: {do_sample: true, temperature: 1.5, max_gen_toks: 4, until: []}
+repeats: 5
+metric_list: [{metric: !function utils.pass_at_k, aggregation: mean, higher_is_better: true, k: [1, 2]}]
+filter_list: [{name: create_test, filter: [{function: custom, filter_fn: !function utils.programs}]}]
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="programs run in bubblewrap")
+def test_programs_are_counted_by_answer_and_pass_at_k_is_that_of_the_task(
+    config_of: Config, tasks_path: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tasks"
+    shutil.copytree(tasks_path, folder)
+    (folder / "utils.py").write_text(UTILS)
+    data = f"dataset_path: json\ndataset_kwargs: {{data_files: {{test: {folder}/rows.jsonl}}}}\ntest_split: test\n"
+    (folder / "programs.yaml").write_text(PROGRAMS + data)
+    options = HarnessOptions(pass_at=(1, 2, 4), confirm_run_unsafe_code=True)
+    config = config_of(tmp_path / "out", "programs", options=options, include_path=str(folder))
+    scores = evaluate_with_lm_eval(config)["scores"]["programs"]
+    rows = rows_of(tmp_path / "out", "programs")
+    rights = [[answer["pass@1_create_test"] for answer in row["answers"]] for row in rows]
+    for row, of in zip(rows, rights, strict=True):
+        assert of == [float(row["target"][8] in answer["generated"]) for answer in row["answers"]]
+    assert 0 < sum(map(sum, rights)) < 5 * QUESTIONS
+    assert scores["avg@5_create_test"] == scores["pass@1_create_test"] == pytest.approx(fmean(map(fmean, rights)))
+    for k in (2, 4, 5):
+        expected = fmean(fmean(max(some) for some in combinations(of, k)) for of in rights)
+        assert scores[f"pass@{k}_create_test"] == pytest.approx(expected)
+    assert not any("maj@" in name for name in scores)
+
+
+@pytest.mark.long
+def test_a_comparison_pairs_the_questions_by_their_means_over_answers(config_of: Config, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 2)):
+        result = evaluate_with_lm_eval(config_of(tmp_path / name, "sampled", options=HarnessOptions(seed=seed)))
+        (tmp_path / name / ".executor_info").write_text(json.dumps({"name": name, "result": result}))
+    for metric in ("exact_match_avg@5", "exact_match_pass@5", "exact_match_maj@5"):
+        config = CompareModelsConfig(
+            models={name: str(tmp_path / name) for name in "ab"},
+            metrics={"sampled": f"{metric},first-letter"},
+            output_path=str(tmp_path / metric),
+        )
+        compare_models(unwrap_versioned_value(config))
+        [row] = map(json.loads, (tmp_path / metric / "differences.jsonl").read_text().splitlines())
+        name = f"{metric}_first-letter"
+        pairs = zip(rows_of(tmp_path / "b", "sampled"), rows_of(tmp_path / "a", "sampled"), strict=True)
+        differences = [mine[name] - theirs[name] for mine, theirs in pairs]
+        assert (row["metric"], row["questions"]) == (name, QUESTIONS)
+        assert row["difference"] == pytest.approx(fmean(differences))
+        assert row["error"] == pytest.approx(stdev(differences) / math.sqrt(QUESTIONS))
 
 
 SCRIPT = """
