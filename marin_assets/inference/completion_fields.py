@@ -77,7 +77,7 @@ class CompletionFields:
     echo: bool
     logprobs: bool
     sampling: tuple[tuple[str, float], ...] = ()
-    """Of SERVED, those that change the draw."""
+    """The settings of SERVED that change the draw."""
 
     @property
     def generates(self) -> bool:

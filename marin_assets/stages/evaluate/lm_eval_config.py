@@ -172,3 +172,8 @@ def _check_gen_kwargs(given: Any) -> None:
             f"HarnessOptions has gen_kwargs={given!r} with a temperature and without do_sample, which most tasks have "
             'as false: they would stay greedy. Add "do_sample": True.'
         )
+    if given.get("do_sample") and given.get("temperature") is None:
+        raise EvaluationError(
+            f"HarnessOptions has gen_kwargs={given!r} with do_sample and without a temperature, which many tasks have "
+            'as 0: they would stay greedy. Add "temperature": 1.0, or another.'
+        )

@@ -33,7 +33,7 @@ OF_PROGRAMS = ("pass@1", "pass_at_1")
 VOTES = ("majority_vote", "take_first_k")
 """Filters of several answers, which mean nothing to one."""
 TEXT_CHARACTERS = 20_000
-"""Of an answer; the end of a longer one is left out."""
+"""Characters of an answer in a row; the end of a longer one is left out."""
 
 
 @dataclass
@@ -113,10 +113,10 @@ def _score_each(task: Any, repeats: int) -> dict[str, dict[Any, _Answered]]:
             for steps in filter(_is_for_one, task._filters):
                 steps.apply([request for requests in questions.values() for request in requests])
                 for doc_id, requests in questions.items():
-                    left = [request.filtered_resps[steps.name] for request in requests]
+                    filtered = [request.filtered_resps[steps.name] for request in requests]
                     of = answered[steps.name][doc_id]
-                    of.metrics.append(scored_numbers(task.process_results(requests[0].doc, left)))
-                    of.texts.append(left[0] if len(left) == 1 else left)
+                    of.metrics.append(scored_numbers(task.process_results(requests[0].doc, filtered)))
+                    of.texts.append(filtered[0] if len(filtered) == 1 else filtered)
     return answered
 
 

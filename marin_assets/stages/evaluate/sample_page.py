@@ -17,7 +17,7 @@ SHOWN = 200
 CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
 """The end of a longer context is shown, and the beginning of a longer answer."""
 SHOWN_ANSWERS, ANSWER_CHARACTERS = 16, 500
-"""Of a question that is answered several times: the first answers, and their beginnings."""
+"""The first answers to a question that is answered several times, and the beginning of each."""
 RIGHT = ("acc", "exact_match", "pass@1", "pass_at_1")
 """Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
@@ -115,12 +115,12 @@ def _repeated(row: Mapping[str, Any]) -> str:
     lines = []
     for answer in row["answers"][:SHOWN_ANSWERS]:
         word = {True: "right", False: "wrong", None: "written"}[is_right(answer)]
-        left = ", ".join(dict.fromkeys(answer.get("extracted", {}).values()))
-        lines.append((word, _text(answer["generated"], ANSWER_CHARACTERS), _text(left, ANSWER_CHARACTERS)))
+        extracted = ", ".join(dict.fromkeys(answer.get("extracted", {}).values()))
+        lines.append((word, _text(answer["generated"], ANSWER_CHARACTERS), _text(extracted, ANSWER_CHARACTERS)))
     if (more := len(row["answers"]) - SHOWN_ANSWERS) > 0:
         lines.append(("", f"and {more} more answers", ""))
     lines.append(("true", _text(row["target"]), ""))
-    cells = (f"<tr><td>{word}</td><td>{text}</td><td>{left}</td></tr>" for word, text, left in lines)
+    cells = (f"<tr><td>{word}</td><td>{text}</td><td>{extracted}</td></tr>" for word, text, extracted in lines)
     return f"<table>{''.join(cells)}</table>"
 
 

@@ -24,6 +24,8 @@ TOKENS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens
 """lm-eval's names of the most tokens of an answer; of several the first counts."""
 ONLY = {"num_beams": 1, "n": 1, "best_of": 1, "early_stopping": False}
 """Settings of which only this value is an answer here."""
+OF_DRAWS = ("top_p", "top_k", "min_p")
+"""Settings that change no greedy answer."""
 SEEDS = 2**31
 """Seeds are below it, since servers take no larger ones."""
 
@@ -34,7 +36,7 @@ class GenerationSettings:
     stops: tuple[str, ...]
     temperature: float
     sampling: tuple[tuple[str, float], ...] = ()
-    """Further settings of the draw, of greedy answers none."""
+    """Further settings that change the answer."""
 
 
 def _are_texts(value: Any) -> bool:
@@ -65,7 +67,8 @@ def settings_of(
     check_settings(given, "A task generates with")
     values = {name: value for name, value in given.items() if value is not None}
     temperature = temperature_of(values)
-    drawn = {name: values[name] for name in SAMPLING if name in values and name != "temperature"} if temperature else {}
+    without = {"temperature"} if temperature else {"temperature", *OF_DRAWS}
+    drawn = {name: values[name] for name in SAMPLING if name in values and name not in without}
     sampling = sampling_of(drawn)
     for name, _ in sampling:
         if name not in served:

@@ -25,7 +25,7 @@ class SamplingProbe:
         self, settings: GenerationSettings, path: str, body: Callable[[GenerationSettings], dict[str, Any]]
     ) -> None:
         """Raise ModelError if the endpoint refuses the settings. `body` makes a request at `path`, of one token."""
-        if not settings.temperature:
+        if not settings.temperature and not settings.sampling:
             return
         drawn = (("temperature", settings.temperature), *settings.sampling)
         if drawn not in self._refusals:

@@ -31,7 +31,7 @@ class TokenLM(TemplateLM):
     """Log-likelihoods and generation by tokens. Texts beyond `max_length` are truncated on the left."""
 
     engine: str
-    """Its name in an error."""
+    """The engine in an error."""
     sampling: Collection[str]
     """The settings of the draw that the engine has, beside the temperature."""
 

@@ -182,6 +182,7 @@ def test_without_an_export_texts_are_generated_and_given_answers_are_not_scored(
     assert gateway.passed == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reads", ["tokens", "texts"])
 def test_sampled_answers_are_those_of_this_process_and_settings_that_the_server_refuses_are_a_sentence(
     gateway: Gateway, endpoint: Endpoint, model_path: str, tasks_path: str, tmp_path: Path, reads: str

@@ -159,9 +159,7 @@ def test_every_engine_samples_different_answers_that_a_second_evaluation_has_too
     first = answers("first", top_k=40, top_p=0.9)
     assert all(len(set(of)) > 1 for of in first)
     assert answers("again", top_k=40, top_p=0.9) == first
-    assert answers("wide") != first
     assert all(len(set(of)) == 1 for of in answers("likeliest", top_k=1))
-    assert all(len(set(of)) == 1 for of in answers("nucleus", top_p=1e-6))
     if kind == "vllm":
         assert answers("penalty", top_k=40, top_p=0.9, repetition_penalty=2.0) != first
     else:

@@ -58,6 +58,7 @@ TASKS = {
     "equal": (GREEDY, "repeats: 5"),
     "penal": ("{do_sample: true, temperature: 0.5, repetition_penalty: 1.2, until: []}", ""),
     "typo": ("{do_sample: true, temprature: 0.5, until: []}", ""),
+    "penalized": ("{do_sample: false, presence_penalty: 1.0, until: []}", ""),
     "beams": ("{num_beams: 4, until: []}", ""),
     "backwards": ("{do_sample: true, temperature: -0.5, until: []}", ""),
 }
@@ -360,6 +361,7 @@ def test_what_would_not_be_sampled_is_refused_before_the_first_question(
         ({"gen_kwargs": {"max_gen_toks": 0}}, "max_gen_toks=0, expected a whole number of tokens from 1 on"),
         ({"gen_kwargs": {"until": [1]}}, r"until=\[1\], expected a text or a list of texts"),
         ({"gen_kwargs": {"temperature": 0.7}}, "with a temperature and without do_sample"),
+        ({"gen_kwargs": {"do_sample": True}}, "with do_sample and without a temperature"),
         ({"gen_kwargs": {"do_sample": False}, "repeats": 4}, "repeats=4 and greedy gen_kwargs"),
         ({"repeats": 0}, "repeats=0, expected a whole number from 1"),
         ({"repeats": True}, "repeats=True, expected a whole number from 1"),
