@@ -205,6 +205,8 @@ compute = evaluate.load("code_eval")
 def pass_at_k(references, predictions, k=None):
     return compute.compute(references=references, predictions=predictions, k=k)[0]
 
+pass_at_k.__name__ = "pass@1"  # as its first score is called
+
 def programs(resps, docs):
     return [[f"text = {answer!r}" for answer in of] for of in resps]
 """
