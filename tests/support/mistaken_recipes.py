@@ -158,8 +158,8 @@ RECIPES = [
     of("b = default_eval(a, ['hellaswag', 'hellaswag'])", "'hellaswag' twice", "expected each label"),
     of("b = default_eval(a, engine='vllm')", "'vllm'", "expected"),
     of("b = default_eval(a, options=HarnessOptions(repeats=0))", "repeats=0", "expected a whole number from 1"),
-    of("b = default_eval(a, options=HarnessOptions(repeats='8'))", "repeats is '8'", "expected"),
-    of("b = default_eval(a, options=HarnessOptions(gen_kwargs='top_p=0.9'))", "gen_kwargs is 'top_p=0.9'", "expected"),
+    of("b = default_eval(a, options=HarnessOptions(repeats='8'))", "repeats='8'", "expected"),
+    of("b = default_eval(a, options=HarnessOptions(gen_kwargs='top_p=0.9'))", "gen_kwargs='top_p=0.9'", "expected"),
     of(
         "b = default_eval(a, options=HarnessOptions(gen_kwargs={'temperatur': 0.7}))",
         "temperatur=0.7",
