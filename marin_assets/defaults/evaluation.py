@@ -10,6 +10,7 @@ from marin_assets.defaults.contamination import is_from_elsewhere
 from marin_assets.defaults.environment import extras_on
 from marin_assets.inference.engine import Endpoint, Engine, EngineError, in_version, key_variables, require_engine
 from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval_config import in_version as options_in_version
 from marin_assets.stages.evaluate.perplexity.measure_perplexity import MeasurePerplexityConfig, measure_perplexity
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.report.compare_models import CompareModelsConfig, compare_models
@@ -323,6 +324,6 @@ def _lm_eval(
         num_fewshot=versioned(num_fewshot),
         max_eval_instances=versioned(max_eval_instances),
         engine=in_version(engine),
-        options=options,
+        options=options_in_version(options),
     )
     return config if evals is None else dataclasses.replace(config, tasks=versioned(tuple(evals)))

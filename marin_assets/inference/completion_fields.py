@@ -6,22 +6,21 @@ In:  the JSON object of a request.   Out: its settings; a request with another f
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 DEFAULT_TOKENS = 16
 """OpenAI's default."""
-COMMON = frozenset({"model", "max_tokens", "temperature", "seed", "stop", "stop_token_ids", "user"})
+COMMON = frozenset({"model", "max_tokens", "temperature", "top_p", "top_k", "seed", "stop", "stop_token_ids", "user"})
 COMPLETIONS = COMMON | {"prompt", "echo", "logprobs", "return_tokens_as_token_ids"}
 """Fields of /v1/completions."""
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
     "best_of": (1,),
     "stream": (False,),
-    "top_p": (1, 1.0),
-    "top_k": (-1, 0),
     "min_p": (0, 0.0),
     "presence_penalty": (0, 0.0),
     "frequency_penalty": (0, 0.0),
@@ -31,13 +30,40 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 }
 """Fields of which only these values are served: others would change the answer."""
 MOST_SEED = 2**63
-HOTTEST = 100
+HOTTEST, MOST_TOP_K = 100, 2**31 - 1
 SHOWN = 80
 """Characters of a value in an error."""
 
 
 class FieldError(ValueError):
     """A request cannot be served. The message is a sentence with the field."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number that decides how tokens are drawn."""
+
+    expected: str
+    holds: Callable[[float], bool]
+    neutral: tuple[float, ...] = ()
+    """Values that leave the draw as it is."""
+
+
+SAMPLING: Mapping[str, Setting] = {
+    "temperature": Setting(f"a number from 0 to {HOTTEST}", lambda value: 0 <= value <= HOTTEST),
+    "top_p": Setting("a number above 0 and at most 1", lambda value: 0 < value <= 1, (1,)),
+    "top_k": Setting(
+        f"a whole number up to {MOST_TOP_K}, of which 0 and -1 are all tokens",
+        lambda value: -1 <= value <= MOST_TOP_K and value % 1 == 0,
+        (0, -1),
+    ),
+    "min_p": Setting("a number from 0 to 1", lambda value: 0 <= value <= 1, (0,)),
+    "repetition_penalty": Setting("a number above 0", lambda value: value > 0, (1,)),
+    "presence_penalty": Setting("a number from -2 to 2", lambda value: -2 <= value <= 2, (0,)),
+    "frequency_penalty": Setting("a number from -2 to 2", lambda value: -2 <= value <= 2, (0,)),
+}
+"""Settings of the draw by their names in OpenAI's API and vLLM's. The servers here have the first three."""
+SERVED = ("top_p", "top_k")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +76,8 @@ class CompletionFields:
     stop_ids: tuple[int, ...]
     echo: bool
     logprobs: bool
+    sampling: tuple[tuple[str, float], ...] = ()
+    """The settings of SERVED that change the draw."""
 
     @property
     def generates(self) -> bool:
@@ -73,9 +101,7 @@ def read_fields(
             raise FieldError(f"{name} is {shown(value)}, and this server has {NEUTRAL[name][0]!r} only. Leave it out.")
         if name not in NEUTRAL and name not in fields:
             raise FieldError(f"The field {shown(name)} is not served here, expected some of {sorted(fields)}.")
-    temperature = 1.0 if body.get("temperature") is None else body["temperature"]
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature <= HOTTEST:
-        raise FieldError(f"temperature is {shown(temperature)}, expected a number from 0 to {HOTTEST}.")
+    temperature = 1.0 if body.get("temperature") is None else number_of("temperature", body["temperature"])
     max_tokens = _whole(body, "max_tokens", default_tokens)
     if max_tokens < 0:
         raise FieldError(f"max_tokens is {shown(max_tokens)}, expected at least 0.")
@@ -83,12 +109,32 @@ def read_fields(
     return CompletionFields(
         max_tokens=max_tokens,
         temperature=float(temperature),
+        sampling=sampling_of({name: body[name] for name in SERVED if body.get(name) is not None}),
         seed=seed % MOST_SEED,
         stops=_stops(body.get("stop")),
         stop_ids=_tokens(body.get("stop_token_ids")),
         echo=_flag(body, "echo"),
         logprobs=_logprobs(body.get("logprobs")),
     )
+
+
+def number_of(name: str, value: Any) -> float:
+    """A setting of the draw. Raises FieldError for one without a meaning."""
+    if not is_setting(name, value):
+        raise FieldError(f"{name} is {shown(value)}, expected {SAMPLING[name].expected}.")
+    return float(value) if value % 1 else int(value)
+
+
+def is_setting(name: str, value: Any) -> bool:
+    """Whether the value of a setting of the draw has a meaning."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < math.inf and SAMPLING[name].holds(value)
+
+
+def sampling_of(given: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    """The settings that change the draw, by name. Raises FieldError for one without a meaning."""
+    numbers = {name: number_of(name, value) for name, value in sorted(given.items())}
+    return tuple((name, number) for name, number in numbers.items() if number not in SAMPLING[name].neutral)
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from marin_assets.inference.completion_fields import SERVED
 from marin_assets.inference.jax_model import (
     ModelError,
     batch_sharding,
@@ -41,6 +42,8 @@ class Prompt:
     temperature: float = 0.0
     """Divides the logits; at 0 the likeliest token is taken."""
     seed: int = 0
+    sampling: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    """Further settings of the draw, by their names in OpenAI's API: ("top_p", 0.95)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +106,8 @@ class Decoder:
                 f"A prompt has max_tokens={prompt.max_tokens}, temperature={prompt.temperature} and "
                 f"seed={prompt.seed}, expected at least 1, a number from 0 on, and at least 0."
             )
+        if others := dict(prompt.sampling).keys() - SERVED:
+            raise ModelError(f"A prompt has {sorted(others)} as settings of the draw, expected some of {SERVED}.")
         if "" in prompt.stops:
             raise ModelError("A prompt has an empty stop text, expected texts that can end an answer. Leave it out.")
         if len(prompt.ids) + prompt.max_tokens > self.max_length:
@@ -161,7 +166,10 @@ class Decoder:
                 chosen, logprobs = self._next(*arrays)
                 return np.asarray(chosen), np.asarray(logprobs)
             logits = np.asarray(self._next_logits(*arrays)).astype(np.float64)
-        ids = [choose(logits[i], row.prompt.temperature, row.random) for i, row in enumerate(self._rows)]
+        ids = [
+            choose(logits[i], row.prompt.temperature, row.random, **dict(row.prompt.sampling))
+            for i, row in enumerate(self._rows)
+        ]
         return ids, [log_softmax(logits[i])[token] for i, token in enumerate(ids)]
 
     def _advance(self, row: _Row, token: int, logprob: float) -> Completion | None:
@@ -186,14 +194,26 @@ class Decoder:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
-def choose(logits: Any, temperature: float, random: Any) -> int:
-    """A token by its logits (vocabulary,): the likeliest at temperature 0, else drawn by `random`."""
+def choose(logits: Any, temperature: float, random: Any, *, top_p: float = 1.0, top_k: float = 0) -> int:
+    """A token by its logits (vocabulary,): the likeliest at temperature 0, else drawn by `random`.
+
+    It is drawn among the `top_k` likeliest, all if that is 0 or less, and of these among the fewest likeliest whose
+    probabilities sum to `top_p` (nucleus sampling: Holtzman et al. 2020, arXiv 1904.09751).
+    """
     import numpy as np
 
     if temperature == 0:
         return int(logits.argmax())
-    likelihoods = np.exp((logits.astype(np.float64) - logits.max()) / temperature)  # 0 or less, however cold
-    return int(random.choice(len(likelihoods), p=likelihoods / likelihoods.sum()))
+    scaled = (logits.astype(np.float64) - logits.max()) / temperature  # 0 or less, however cold
+    likelihoods = np.exp(scaled)
+    if top_k <= 0 and top_p >= 1:
+        return int(random.choice(len(likelihoods), p=likelihoods / likelihoods.sum()))
+    order = np.argsort(-likelihoods, kind="stable")
+    kept = order[: int(top_k)] if top_k > 0 else order
+    before = np.cumsum(likelihoods[kept]) - likelihoods[kept]
+    kept = kept[before < top_p * likelihoods[kept].sum()]
+    # Gumbel's noise is of each token: one that the last digits of the logits keep or leave out changes no other draw.
+    return int(kept[(scaled + random.gumbel(size=len(scaled)))[kept].argmax()])
 
 
 def log_softmax(logits: Any) -> Any:

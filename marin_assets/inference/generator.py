@@ -8,7 +8,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,8 @@ class TextPrompt:
     stops: tuple[str, ...] = ()
     temperature: float = 0.0
     seed: int = 0
+    sampling: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    """As of a Prompt."""
 
 
 class TextGenerator:
@@ -165,15 +167,16 @@ def body_of(prompt: Prompt) -> dict[str, Any]:
         "seed": prompt.seed,
         "stop": list(prompt.stops),
         "stop_token_ids": list(prompt.stop_ids),
+        **dict(prompt.sampling),
     }
 
 
 def text_body_of(prompt: TextPrompt) -> dict[str, Any]:
     """The request of OpenAI's completions for a text, or of its chat completions for messages."""
-    field = {"prompt": prompt.text} if isinstance(prompt.text, str) else {"messages": list(prompt.text)}
+    text = {"prompt": prompt.text} if isinstance(prompt.text, str) else {"messages": list(prompt.text)}
     seed = {"seed": prompt.seed} if prompt.temperature else {}
     settings = {"max_tokens": prompt.max_tokens, "temperature": prompt.temperature, "stop": list(prompt.stops)}
-    return {**field, **settings, **seed}
+    return {**text, **settings, **seed, **dict(prompt.sampling)}
 
 
 def window_of(folder: str) -> int:

@@ -4,8 +4,8 @@
 
 It needs torch and transformers, which do not share this project's environment, and of this project the file of the
 fields alone. Prompts are tokens.
-GET /health and /v1/models, POST /v1/completions with max_tokens, temperature, seed, stop, stop_token_ids, logprobs,
-echo. Requests that wait are computed together.
+GET /health and /v1/models, POST /v1/completions with max_tokens, temperature, top_p, top_k, seed, stop,
+stop_token_ids, logprobs, echo. Requests that wait are computed together.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Job:
         self.echo, self.logprobs, self.max_tokens = fields.echo, fields.logprobs, fields.max_tokens
         self.generates = fields.generates
         self.temperature, self.seed = fields.temperature, fields.seed + number
+        self.sampling: dict[str, float] = dict(fields.sampling)
         self.stops, self.stop_ids = fields.stops, fields.stop_ids
         self.choice: dict[str, Any] = {}
         self.generated = 0
@@ -135,9 +136,8 @@ class Model:
             out = self.model(tokens, past_key_values=cache, use_cache=True)
             cache, logits = out.past_key_values, out.logits[0, -1].float().cpu()
             if job.temperature:
-                token = int(
-                    torch.multinomial(((logits - logits.max()) / job.temperature).softmax(-1), 1, generator=random)
-                )
+                likelihoods = ((logits - logits.max()) / job.temperature).softmax(-1)
+                token = int(torch.multinomial(self._kept(likelihoods, **job.sampling), 1, generator=random))
             else:
                 token = int(logits.argmax())
             if token in ends:
@@ -148,6 +148,16 @@ class Model:
                 return ids, logprobs, "stop"
             tokens = torch.tensor([[token]], device=self.device)
         return ids, logprobs, "length"
+
+    def _kept(self, likelihoods: Any, *, top_p: float = 1.0, top_k: float = 0) -> Any:
+        """The likelihoods (vocabulary,) with 0 for tokens that `top_k` and `top_p` leave out, as in decoder.py."""
+        if top_k <= 0 and top_p >= 1:
+            return likelihoods
+        ordered, order = likelihoods.sort(descending=True, stable=True)
+        if top_k > 0:
+            ordered[int(top_k) :] = 0
+        ordered[ordered.cumsum(0) - ordered >= top_p * ordered.sum()] = 0
+        return self.torch.zeros_like(likelihoods).scatter(0, order, ordered)
 
     def _text(self, ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))

@@ -22,7 +22,7 @@ from marin_assets.defaults import *
 from marin_assets.mixtures import *
 from marin_assets.stages.consolidate.consolidate import Applied, ConsolidateConfig, consolidate
 from marin_assets.stages.dedup.keep_policy import KeepPolicy
-from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.filter.registry import named
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig

@@ -63,6 +63,7 @@ class _Endpoint:
             stop_ids=fields.stop_ids,
             temperature=fields.temperature,
             seed=fields.seed + number,
+            sampling=fields.sampling,
         )
 
     def with_bos(self, text: str) -> list[int]:

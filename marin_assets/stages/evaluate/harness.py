@@ -14,6 +14,7 @@ from typing import Any
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.stages.evaluate.labels import BY_TASK, MEMBERS, label_tasks, relabel
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, eval_tasks
+from marin_assets.stages.evaluate.models.generation_settings import overriding, temperature_of
 from marin_assets.stages.evaluate.scores import finite_numbers
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.values import unwrap_versioned_value
@@ -32,14 +33,17 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
     """
     from lm_eval import evaluator
 
+    from marin_assets.stages.evaluate.repeats import add_repeats, check_pass_at
     from marin_assets.stages.evaluate.task_requests import check_scoring, prepare  # imports lm-eval at its top
 
+    options = _options(config)
     runs = [(together, _arguments(config, together)) for together in run_together(eval_tasks(config))]
-    prepared = [prepare(lm, manager, arguments) for _, arguments in runs]
+    prepared = [prepare(lm, manager, arguments, options.repeats) for _, arguments in runs]
     of_runs = [(task, tasks) for (together, _), tasks in zip(runs, prepared, strict=True) for task in together]
     labels = iter(label_tasks([(task, tasks.members[task.name]) for task, tasks in of_runs]))
     tasks_of_runs = [task for of_run in prepared for task in of_run.tasks]
     _check_requests(lm, tasks_of_runs)
+    check_pass_at(options.pass_at or (), tasks_of_runs)
     check_scoring(tasks_of_runs)
     for (together, _), of_run in zip(runs, prepared, strict=True):
         _warn_about_shots(together[0].num_fewshot, of_run.tasks)
@@ -47,6 +51,7 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
     for (together, arguments), tasks in zip(runs, prepared, strict=True):
         with same_languages():
             results = evaluator.simple_evaluate(lm, task_manager=tasks, **arguments)
+            add_repeats(results, tasks.by_name, options.pass_at or ())
         for part, value in relabel(results, [next(labels) for _ in together]).items():
             merged[part] = {**merged.get(part, {}), **value} if part in (*BY_TASK, MEMBERS) else value
     _require_scores({task: merged["results"][task] for task in merged["samples"]})
@@ -65,9 +70,14 @@ def same_languages() -> Iterator[None]:
         DetectorFactory.seed = before
 
 
+def _options(config: LmEvalConfig) -> HarnessOptions:
+    options: HarnessOptions = config.options or unwrap_versioned_value(HarnessOptions())
+    return options
+
+
 def _arguments(config: LmEvalConfig, together: Sequence[EvalTask]) -> dict[str, Any]:
     """Those of lm-eval's `simple_evaluate`."""
-    options = config.options or unwrap_versioned_value(HarnessOptions())
+    options = _options(config)
     return {
         "tasks": [task.name for task in together],
         "num_fewshot": together[0].num_fewshot,
@@ -77,6 +87,7 @@ def _arguments(config: LmEvalConfig, together: Sequence[EvalTask]) -> dict[str, 
         "system_instruction": options.system_instruction,
         "fewshot_as_multiturn": options.fewshot_as_multiturn,
         "fewshot_random_seed": options.seed,
+        "gen_kwargs": overriding(options.gen_kwargs or {}) or None,
         "log_samples": True,
         "confirm_run_unsafe_code": options.confirm_run_unsafe_code,
     }
@@ -99,6 +110,7 @@ def _check_requests(lm: Any, tasks: Sequence[Any]) -> None:
         try:
             for request in task.instances:
                 lm.check(request)
+                _require_different_answers(request)
         except ModelError as error:
             refused[task.config.task] = str(error)
     if refused:
@@ -106,6 +118,15 @@ def _check_requests(lm: Any, tasks: Sequence[Any]) -> None:
         raise EvaluationError(
             f"{len(refused)} of {len(tasks)} tasks cannot run on this model, so none was begun. {reasons} Or leave "
             f"{'it' if len(refused) == 1 else 'them'} out of `tasks`."
+        )
+
+
+def _require_different_answers(request: Any) -> None:
+    repeats = request.repeats or 1
+    if repeats > 1 and request.request_type == "generate_until" and not temperature_of(request.args[1]):
+        raise ModelError(
+            f"It answers each question {repeats} times and generates greedily, so all answers would be equal. Pass "
+            'HarnessOptions(gen_kwargs={"do_sample": True, "temperature": 0.7}), or repeats=1.'
         )
 
 

@@ -78,6 +78,7 @@ def evaluate_with_lm_eval(config: LmEvalConfig) -> dict[str, Any]:
             )
         with model_of(config, f"{folder}/model") as lm:
             lm.kept_answers = kept_answers(config)
+            lm.seed = (config.options or unwrap_versioned_value(HarnessOptions())).seed
             results = run_tasks(config, manager, lm)
     samples = results.pop("samples")
     cut = cut_by_task(samples, lm)

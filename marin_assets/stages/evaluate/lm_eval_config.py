@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from marin_assets.inference.engine import Endpoint, Engine
+from marin_assets.inference.jax_model import ModelError
+from marin_assets.stages.evaluate.models.generation_settings import check_settings, temperature_of
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_assets.step.values import THIS_OUTPUT_PATH, ensure_versioned, versioned
 from marin_resources.hardware.resources import Resources
 from marin_resources.types.errors import MarinError
+
+MOST_REPEATS = 1000
 
 
 class EvaluationError(MarinError, ValueError):
@@ -31,7 +36,14 @@ class HarnessOptions:
     bootstrap_iters: int = versioned(1000)
     """Draws for standard errors without a formula; that of a mean has one."""
     seed: int = versioned(1234)
-    """Seed of the draw of solved examples, where a task draws them."""
+    """Seed of the draw of solved examples, where a task draws them, and of sampled answers."""
+    gen_kwargs: dict[str, Any] | None = None
+    """Settings that override those of tasks that generate, by lm-eval's names: {"do_sample": True, "temperature": 0.7,
+    "top_p": 0.95}; versioned(), which the default_* functions see to, as of the next two."""
+    repeats: int | None = None
+    """Sampled answers to each question of a task that generates; the task's own number if None."""
+    pass_at: tuple[int, ...] | None = None
+    """Numbers k of answers for pass@k and maj@k of repeated answers, beside all of them."""
     confirm_run_unsafe_code: bool = False
     """Run the programs that the model writes, in a sandbox: HumanEval and MBPP do. It needs bubblewrap."""
 
@@ -72,6 +84,15 @@ class LmEvalConfig:
         check_config(self, check_tasks, name)
 
 
+def in_version(options: HarnessOptions | None) -> HarnessOptions | None:
+    """The options as a step has them: what is None is not in versions, which are older than the fields."""
+    if not isinstance(options, HarnessOptions):
+        return options
+    given = {name: getattr(options, name) for name in ("gen_kwargs", "repeats", "pass_at")}
+    values = {name: ensure_versioned(value) for name, value in given.items() if value is not None}
+    return dataclasses.replace(options, **values)
+
+
 def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
     """The tasks, with their shots: their own, else those of the config."""
     tasks = [EvalTask(task) if isinstance(task, str) else task for task in config.tasks]
@@ -104,8 +125,55 @@ def check_tasks(config: LmEvalConfig) -> None:
             "an export: without one an endpoint's model is evaluated by texts. Set model_path."
         )
     options = config.options
+    if options is not None:
+        _check_sampling(options)
     if options and (options.fewshot_as_multiturn or options.system_instruction) and not options.apply_chat_template:
         raise EvaluationError(
             "HarnessOptions has system_instruction or fewshot_as_multiturn without apply_chat_template, expected both. "
             "Set apply_chat_template=True, or leave them out."
+        )
+
+
+def _check_sampling(options: HarnessOptions) -> None:
+    given, repeats, pass_at = options.gen_kwargs, options.repeats, options.pass_at
+    if given is not None:
+        _check_gen_kwargs(given)
+    if repeats is not None and (type(repeats) is not int or not 1 <= repeats <= MOST_REPEATS):
+        raise EvaluationError(
+            f"HarnessOptions has repeats={repeats!r}, expected a whole number from 1 to {MOST_REPEATS}."
+        )
+    if repeats is not None and repeats > 1 and given and not temperature_of({"temperature": 1.0, **given}):
+        raise EvaluationError(
+            f"HarnessOptions has repeats={repeats} and greedy gen_kwargs={given!r}, expected sampled answers: greedy "
+            "ones would be equal. Set do_sample to True and a temperature above 0, or leave repeats out."
+        )
+    if pass_at is None:
+        return
+    is_list = isinstance(pass_at, tuple | list) and len(pass_at) > 0
+    if not is_list or any(type(k) is not int or k < 1 or k > (repeats or MOST_REPEATS) for k in pass_at):
+        most = f"repeats={repeats}" if repeats else "the number of repeats"
+        raise EvaluationError(
+            f"HarnessOptions has pass_at={pass_at!r}, expected whole numbers from 1 to {most}, such as pass_at=(1, 4)."
+        )
+
+
+def _check_gen_kwargs(given: Any) -> None:
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise EvaluationError(
+            f"HarnessOptions has gen_kwargs={given!r:.200}, expected settings by name. Pass for example "
+            'gen_kwargs={"do_sample": True, "temperature": 0.7}.'
+        )
+    try:
+        check_settings(given, "HarnessOptions has gen_kwargs with")
+    except ModelError as error:
+        raise EvaluationError(str(error)) from None
+    if given.get("temperature") and not given.get("do_sample"):
+        raise EvaluationError(
+            f"HarnessOptions has gen_kwargs={given!r} with a temperature and without do_sample, which most tasks have "
+            'as false: they would stay greedy. Add "do_sample": True.'
+        )
+    if given.get("do_sample") and given.get("temperature") is None:
+        raise EvaluationError(
+            f"HarnessOptions has gen_kwargs={given!r} with do_sample and without a temperature, which many tasks have "
+            'as 0: they would stay greedy. Add "temperature": 1.0, or another.'
         )

@@ -1,7 +1,8 @@
 """The page of the answers of an evaluation: each question with what the model chose or wrote. HTML and CSS alone.
 
 In:  rows as in `samples.jsonl`, and the scores by task.
-Out: `samples.html`: the first questions of each task, which two boxes limit to the right answers or to the wrong ones.
+Out: `samples.html`: the first questions of each task, which two boxes limit to the right answers or to the wrong ones;
+     of a question that is answered several times, the first answers.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
 """The end of a longer context is shown, and the beginning of a longer answer."""
 CHOICES, CHOICE_CHARACTERS = 40, 200
 """Choices of a question, beside the true one and the chosen one; characters of each of that many."""
+SHOWN_ANSWERS, ANSWER_CHARACTERS = 16, 500
+"""The first answers to a question that is answered several times, and the beginning of each."""
 LINES = 60
 """Lines of a context, and of an answer."""
-RIGHT = ("acc", "exact_match")
+RIGHT = ("acc", "exact_match", "pass@1", "pass_at_1")
 """Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
 HEAD = """<!doctype html>
@@ -57,7 +60,10 @@ def page_of_samples(rows: Iterable[Mapping[str, Any]], scores: Mapping[str, Mapp
 
 
 def is_right(row: Mapping[str, Any]) -> bool | None:
-    """Whether the answer is the right one; None if no metric of the question decides it."""
+    """Whether the answer is the right one, of several whether one is; None if no metric of the question decides it."""
+    if "answers" in row:
+        verdicts = [is_right(answer) for answer in row["answers"]]
+        return None if None in verdicts else any(verdicts)
     with_filter = (name for metric in RIGHT for name in row if name.startswith(f"{metric}_"))
     name = next((metric for metric in RIGHT if metric in row), None) or next(with_filter, None)
     return None if name is None else bool(row[name] == 1)
@@ -78,7 +84,10 @@ def _section(task: str, rows: Sequence[Mapping[str, Any]], scores: Mapping[str, 
 
 def _article(row: Mapping[str, Any]) -> str:
     right = is_right(row)
-    kind, word = ("", "") if right is None else ("right", "right") if right else ("wrong", "wrong")
+    kind = "" if right is None else "right" if right else "wrong"
+    word = kind
+    if kind and "answers" in row:
+        word = f"{sum(map(bool, map(is_right, row['answers'])))} of {len(row['answers'])} right"
     context = row["context"]
     shown = "\n".join(context[-CONTEXT_CHARACTERS:].split("\n")[-LINES:])
     cut = _cut("the last", len(shown), len(context), "characters") if len(shown) < len(context) else ""
@@ -106,9 +115,25 @@ def _choices(row: Mapping[str, Any]) -> str:
 
 
 def _generated(row: Mapping[str, Any]) -> str:
+    if "answers" in row:
+        return _repeated(row)
     extracted = row.get("extracted", {}).items()
     lines = (("written", row["generated"]), *extracted, ("true", row["target"]))
     return f"<table>{''.join(f'<tr><td>{_text(name)}</td><td>{_text(text)}</td></tr>' for name, text in lines)}</table>"
+
+
+def _repeated(row: Mapping[str, Any]) -> str:
+    """A line for each answer: whether it is right, its text, and what the filters leave of it."""
+    lines = []
+    for answer in row["answers"][:SHOWN_ANSWERS]:
+        word = {True: "right", False: "wrong", None: "written"}[is_right(answer)]
+        extracted = ", ".join(dict.fromkeys(answer.get("extracted", {}).values()))
+        lines.append((word, _text(answer["generated"], ANSWER_CHARACTERS), _text(extracted, ANSWER_CHARACTERS)))
+    if (more := len(row["answers"]) - SHOWN_ANSWERS) > 0:
+        lines.append(("", f"and {more} more answers", ""))
+    lines.append(("true", _text(row["target"]), ""))
+    cells = (f"<tr><td>{word}</td><td>{text}</td><td>{extracted}</td></tr>" for word, text, extracted in lines)
+    return f"<table>{''.join(cells)}</table>"
 
 
 def _text(value: Any, characters: int = TEXT_CHARACTERS) -> str:

@@ -52,6 +52,12 @@ def finite_numbers(values: Mapping[str, Any]) -> dict[str, float | int]:
     return {k: v for k, v in plain.items() if type(v) in (int, float) and math.isfinite(v)}
 
 
+def scored_numbers(metrics: Mapping[str, Any]) -> dict[str, float | int]:
+    """Return the metrics of a question that are finite numbers; a right answer may be true."""
+    verdicts = {name: int(value) for name, value in metrics.items() if type(value).__name__ in ("bool", "bool_")}
+    return finite_numbers({**metrics, **verdicts})
+
+
 def bounds_of(task_scores: Mapping[str, float]) -> dict[str, float]:
     bounds: dict[str, float] = {}
     for metric, value in task_scores.items():
@@ -124,12 +130,11 @@ def sample_row(sample: Mapping[str, Any]) -> dict[str, Any]:
     """Return one question with the model's answer: log-likelihoods in nats, or the generated text."""
     arguments, answers = sample["arguments"], [answer[0] for answer in sample["resps"]]
     filter_name = sample.get("filter", NO_FILTER)
-    values = {metric_name(f"{name},{filter_name}"): sample[name] for name in sample["metrics"]}
-    verdicts = {name: int(value) for name, value in values.items() if type(value).__name__ in ("bool", "bool_")}
-    metrics = finite_numbers({**values, **verdicts})
+    metrics = scored_numbers({metric_name(f"{name},{filter_name}"): sample[name] for name in sample["metrics"]})
     row = {"doc_id": sample["doc_id"], "target": sample["target"]}
     if isinstance(answers[0], str):
-        return {**row, "context": arguments[0][0], "generated": answers[0], **metrics}
+        repeated = {"answers": sample["answers"]} if "answers" in sample else {}
+        return {**row, "context": arguments[0][0], "generated": answers[0], **repeated, **metrics}
     if isinstance(answers[0], float):
         return {"doc_id": sample["doc_id"], "loglikelihood": answers[0], **metrics}
     scores = [answer[0] for answer in answers]

@@ -28,8 +28,9 @@ WRONG = {"loglikelihood": (-1.0, False), "loglikelihood_rolling": -1.0, GENERATE
 class PreparedTasks:
     """A task manager whose tasks are loaded once, each by itself: lm-eval refuses a group together with a member."""
 
-    def __init__(self, manager: Any) -> None:
-        self._manager = manager
+    def __init__(self, manager: Any, *, repeats: int | None = None) -> None:
+        """`repeats` is the number of answers to each question that is answered with a text; the task's own if None."""
+        self._manager, self._repeats = manager, repeats
         self._loaded: dict[str, dict[str, Any]] = {}
         self.members: dict[str, list[str]] = {}
         """Each requested task -> lm-eval's names of it, or of the groups and tasks in it."""
@@ -37,7 +38,11 @@ class PreparedTasks:
     @property
     def tasks(self) -> list[Any]:
         """lm-eval's tasks, those of groups too."""
-        return list(self._loaded["tasks"].values())
+        return list(self.by_name.values())
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        return self._loaded["tasks"]
 
     def load(self, names: Any) -> Any:
         """Return lm-eval's tasks of the names. Raises EvaluationError for one that lm-eval cannot load."""
@@ -57,6 +62,8 @@ class PreparedTasks:
         except Exception as error:  # of the YAML, of its functions, of a package that they import, of its data
             raise _refused(name, "be loaded (lm-eval's log before this may have more)", error) from error
         for task_name, task in loaded["tasks"].items():
+            if self._repeats is not None and task.OUTPUT_TYPE == "generate_until":
+                task.set_config("repeats", self._repeats)
             build = task.build_all_requests
             task.build_all_requests = partial(_build, build, task_name)
             if isinstance(task, ConfigurableTask):
@@ -128,12 +135,13 @@ def _refused(name: str, verb: str, error: Exception) -> EvaluationError:
     )
 
 
-def prepare(lm: Any, manager: Any, arguments: Mapping[str, Any]) -> PreparedTasks:
-    """Build the requests of a run on `lm`. `arguments` are those of lm-eval's `simple_evaluate`.
+def prepare(lm: Any, manager: Any, arguments: Mapping[str, Any], repeats: int | None = None) -> PreparedTasks:
+    """Build the requests of a run on `lm`. `arguments` are those of lm-eval's `simple_evaluate`, `repeats` as of
+    PreparedTasks.
 
     Pass the result to `simple_evaluate` as the task manager.
     """
-    prepared = PreparedTasks(manager)
+    prepared = PreparedTasks(manager, repeats=repeats)
     with suppress(_Built):
         evaluator.simple_evaluate(_AnswersNothing(lm), task_manager=prepared, **arguments)
     for task in prepared.tasks:

@@ -25,7 +25,21 @@ ODD = [
     *('""', '"x"', '"\\ud800"', '"\\u0000"', "[]", "{}", "[1]", '[""]', '["a", 1]', '["a", ""]', "[[]]", '{"a": 1}'),
     *("[-1]", "[1e400]", "[null]", "[[0, true]]", "[[0], [99999999]]", "[" * 3000 + "]" * 3000),
 ]
-FIELDS = ("prompt", "max_tokens", "temperature", "seed", "stop", "stop_token_ids", "echo", "logprobs", "n", "user", "x")
+FIELDS = (
+    "prompt",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "stop",
+    "stop_token_ids",
+    "echo",
+    "logprobs",
+    "n",
+    "user",
+    "x",
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +56,15 @@ def post(server: ModelServer, body: str, timeout: float = 60) -> requests.Respon
 
 def fuzzed(drawn: random.Random) -> str:
     """The text of a request, most of whose fields are right."""
-    values = {"prompt": "[0, 5, 6]", "max_tokens": "3", "temperature": "1", "seed": "1", "stop": '["q"]'}
+    values = {
+        "prompt": "[0, 5, 6]",
+        "max_tokens": "3",
+        "temperature": "1",
+        "top_p": "0.9",
+        "top_k": "5",
+        "seed": "1",
+        "stop": '["q"]',
+    }
     for name in drawn.sample(FIELDS, k=drawn.choice((1, 1, 2, 4))):
         values[name] = drawn.choice(ODD)
     text = ", ".join(f'"{name}": {value}' for name, value in values.items())
@@ -96,6 +118,10 @@ def test_without_a_seed_each_sample_differs_and_with_one_none(server: ModelServe
         ({"n": True}, "n is True, and this server has 1 only. Leave it out."),
         ({"temperature": float("nan")}, "temperature is nan, expected a number from 0 to 100."),
         ({"temperature": 10**400}, "temperature is of 1329 bits, expected a number from 0 to 100."),
+        ({"top_p": 0}, "top_p is 0, expected a number above 0 and at most 1."),
+        ({"top_p": "0.9"}, "top_p is '0.9', expected a number above 0 and at most 1."),
+        ({"top_k": 2.5}, "top_k is 2.5, expected a whole number up to 2147483647, of which 0 and -1 are all tokens."),
+        ({"top_k": -2}, "top_k is -2, expected a whole number up to 2147483647"),
         ({"max_tokens": float("inf")}, "max_tokens is inf, expected a whole number."),
         ({"max_tokens": -1}, "max_tokens is -1, expected at least 0."),
         ({"seed": 1.5}, "seed is 1.5, expected a whole number."),
@@ -116,3 +142,5 @@ def test_neutral_values_and_nulls_are_served() -> None:
     body = {"n": 1, "top_p": 1.0, "stream": False, "stop": None, "logit_bias": {}, "max_tokens": 3.0}
     fields = read_fields(body, "x")
     assert (fields.max_tokens, fields.temperature, fields.stops, fields.echo) == (3, 1.0, (), False)
+    assert fields.sampling == ()
+    assert read_fields({"top_p": 0.5, "top_k": 7.0, "min_p": 0}, "x").sampling == (("top_k", 7), ("top_p", 0.5))

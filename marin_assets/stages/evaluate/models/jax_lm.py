@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from marin_assets.inference.completion_fields import SERVED
 from marin_assets.inference.decoder import Decoder, Prompt
 from marin_assets.inference.jax_model import (
     ModelError,
@@ -34,11 +35,13 @@ TEXTS_OF_A_ROW = 4
 
 
 class JaxLM(TokenLM):
-    """Log-likelihoods and greedy generation of a Levanter model.
+    """Log-likelihoods and generation of a Levanter model.
 
     `batch_size` is the number of rows of a batch, rounded up to a multiple of the local devices. `max_length` is the
     context in tokens, the model's own if None. Longer texts are truncated on the left.
     """
+
+    engine, sampling = "JAX", SERVED
 
     def __init__(
         self, model: Any, tokenizer: ModelTokenizer, *, batch_size: int = 32, max_length: int | None = None

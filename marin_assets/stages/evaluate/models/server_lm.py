@@ -12,6 +12,7 @@ from typing import Any
 
 from lm_eval.api.instance import Instance
 
+from marin_assets.inference.completion_fields import SAMPLING, SERVED
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.endpoint.answers import choice_of, likelihood_of, text_of
 from marin_assets.inference.endpoint.client import EndpointClient
@@ -20,9 +21,10 @@ from marin_assets.inference.generator import body_of
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.inference.model_servers import ModelServers
 from marin_assets.inference.tokenizer import ModelTokenizer
-from marin_assets.stages.evaluate.models.generation_settings import until_stop
+from marin_assets.stages.evaluate.models.generation_settings import GenerationSettings, until_stop
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
+from marin_assets.stages.evaluate.models.sampling_probe import PROBE, SamplingProbe
 from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
 PATH = "/v1/completions"
@@ -31,13 +33,12 @@ SCORING = {"max_tokens": 1, "temperature": 0.0, "logprobs": 1, "echo": True, "re
 GENERATED = (1, 0)
 """Tokens to generate behind a scored text, tried in turn: vLLM generates one, our servers score a text that fills the
 window without."""
-PROBE = "The sky is blue."
 
 log = logging.getLogger(__name__)
 
 
 class ServerLM(TokenLM):
-    """Log-likelihoods and greedy generation of a served model. `window` is the server's, in tokens."""
+    """Log-likelihoods and generation of a served model. `window` is the server's, in tokens."""
 
     def __init__(
         self,
@@ -53,6 +54,8 @@ class ServerLM(TokenLM):
         self._server, self._window = server, window
         self._scored: tuple[int, int] = (window - 1, 1)
         """The most tokens of a text that the server is known to score, and of those that it generates behind it."""
+        kind = "endpoint" if isinstance(server, EndpointClient) else server.engine.kind
+        self.engine, self.sampling = f"the engine {kind!r}", SERVED if kind in ("jax", "torch") else SAMPLING
 
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
         most, generated = self._scored = self._scores(max(rows, key=len, default=()))
@@ -127,18 +130,25 @@ class EndpointLM(ServerLM):
     ) -> None:
         super().__init__(client, tokenizer, window=window, max_length=max_length)
         self._client = client
+        self._sampling_probe = SamplingProbe(client)
         self._cannot_score: str | None = None
         """The reason for which it scores nothing, empty if it does; None before the probe."""
 
     def check(self, request: Instance) -> None:
-        """As the base class; the first request for a score sends one to the server, to see whether it scores."""
+        """As the base class; the first request for a score, and for an answer that is sampled, sends one to the server,
+        to see whether it has that."""
         super().check(request)
         if request.request_type == "generate_until":
+            self._sampling_probe.check(self._settings(request.args[1]), "/v1/completions", self._probe_of)
             return
         if self._cannot_score is None:
             self._cannot_score = self._probe()
         if self._cannot_score:
             raise ModelError(self._cannot_score)
+
+    def _probe_of(self, settings: GenerationSettings) -> dict[str, Any]:
+        ids = tuple(self.tok_encode(PROBE))
+        return body_of(Prompt(ids=ids, max_tokens=1, temperature=settings.temperature, sampling=settings.sampling))
 
     def _probe(self) -> str:
         """Have the server score a text. Returns the reason why it cannot, empty if it can."""

@@ -14,34 +14,46 @@ from typing import Any, NoReturn
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
+from marin_assets.inference.completion_fields import SAMPLING
 from marin_assets.inference.endpoint.answers import text_of
 from marin_assets.inference.endpoint.client import EndpointClient
 from marin_assets.inference.generator import TextPrompt, text_body_of
 from marin_assets.inference.jax_model import ModelError
-from marin_assets.stages.evaluate.models.generation_settings import limits_of, until_stop
+from marin_assets.stages.evaluate.models.generation_settings import (
+    GenerationSettings,
+    name_of,
+    seeds_of,
+    settings_of,
+    until_stop,
+)
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, KeptAnswers
 from marin_assets.stages.evaluate.models.progress import LoggedProgress
+from marin_assets.stages.evaluate.models.sampling_probe import PROBE, SamplingProbe
 from marin_assets.stages.evaluate.models.token_lm import DEFAULT_GENERATED_TOKENS
 
 
 class TextLM(LM):
-    """Greedy generation of an endpoint's model, from texts or messages."""
+    """Generation of an endpoint's model, from texts or messages."""
 
     def __init__(self, client: EndpointClient) -> None:
         super().__init__()
         self._client = client
         self._has_chats = False
+        self._sampling_probe = SamplingProbe(client)
         self.kept_answers = KeptAnswers()
         self.shortened = 0
+        self.seed = 0
+        """As of a TokenLM."""
 
     def check(self, request: Instance) -> None:
-        """Raise ModelError for a request that cannot be answered. The model is not run."""
+        """Raise ModelError for a request that cannot be answered. The first one of each kind of sampled answer has the
+        server write a token, to see whether it takes the settings."""
         if request.request_type != "generate_until":
             raise ModelError(
                 f"It scores given answers ({request.request_type}), which takes the tokenizer of the endpoint's model "
                 f"{self._client.endpoint.model!r}. Pass the folder of an export that has it."
             )
-        limits_of(request.args[1], DEFAULT_GENERATED_TOKENS)
+        self._sampling_probe.check(_settings(request), self._path, self._probe_of)
 
     def is_cut(self, arguments: Sequence[Any]) -> bool:
         """A text that is too long is refused by the server."""
@@ -71,13 +83,10 @@ class TextLM(LM):
     loglikelihood_rolling = loglikelihood
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Return greedy continuations, each truncated at its first stop text."""
-        limits = [limits_of(request.args[1], DEFAULT_GENERATED_TOKENS) for request in requests]
-        prompts = [
-            TextPrompt(text=self._text(request.args[0]), max_tokens=count, stops=stops)
-            for request, (count, stops) in zip(requests, limits, strict=True)
-        ]
-        with self.kept_answers.of("generations", (repr(prompt).encode() for prompt in prompts)) as answers:
+        """Return continuations as TokenLM does."""
+        seeds = seeds_of(requests, self.seed)
+        prompts = [self._prompt(request, seed) for request, seed in zip(requests, seeds, strict=True)]
+        with self.kept_answers.of("generations", map(name_of, prompts)) as answers:
             remaining = [i for i in range(len(prompts)) if i not in answers.rows]
             progress = LoggedProgress("generations", len(remaining))
 
@@ -86,9 +95,32 @@ class TextLM(LM):
                 answers.add({"place": i, ANSWER: until_stop(text_of(answer), prompts[i].stops)})
                 progress.advance(1)
 
-            path = "/v1/chat/completions" if self._has_chats else "/v1/completions"
-            self._client.map(path, (text_body_of(prompts[i]) for i in remaining), take)
+            self._client.map(self._path, (text_body_of(prompts[i]) for i in remaining), take)
         return [answers.rows[i][ANSWER] for i in range(len(prompts))]
+
+    @property
+    def _path(self) -> str:
+        return "/v1/chat/completions" if self._has_chats else "/v1/completions"
+
+    def _prompt(self, request: Instance, seed: int) -> TextPrompt:
+        settings = _settings(request)
+        return TextPrompt(
+            text=self._text(request.args[0]),
+            max_tokens=settings.max_tokens,
+            stops=settings.stops,
+            temperature=settings.temperature,
+            seed=seed if settings.temperature else 0,
+            sampling=settings.sampling,
+        )
+
+    def _probe_of(self, settings: GenerationSettings) -> dict[str, Any]:
+        text: Any = ({"role": "user", "content": PROBE},) if self._has_chats else PROBE
+        prompt = TextPrompt(text=text, max_tokens=1, temperature=settings.temperature, sampling=settings.sampling)
+        return text_body_of(prompt)
 
     def _text(self, context: str) -> str | tuple[dict[str, str], ...]:
         return tuple(json.loads(context)) if self._has_chats else context
+
+
+def _settings(request: Instance) -> GenerationSettings:
+    return settings_of(request.args[1], DEFAULT_GENERATED_TOKENS, "the endpoint", SAMPLING)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from lm_eval.api.instance import Instance
@@ -18,7 +18,7 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.inference.tokenizer import ModelTokenizer
-from marin_assets.stages.evaluate.models.generation_settings import limits_of
+from marin_assets.stages.evaluate.models.generation_settings import GenerationSettings, name_of, seeds_of, settings_of
 from marin_assets.stages.evaluate.models.kept_answers import ANSWER, Answers, KeptAnswers
 
 DEFAULT_GENERATED_TOKENS = 256
@@ -31,7 +31,12 @@ log = logging.getLogger(__name__)
 
 
 class TokenLM(TemplateLM):
-    """Log-likelihoods and greedy generation by tokens. Texts beyond `max_length` are truncated on the left."""
+    """Log-likelihoods and generation by tokens. Texts beyond `max_length` are truncated on the left."""
+
+    engine: str
+    """The engine in an error."""
+    sampling: Collection[str]
+    """The settings of the draw that the engine has, beside the temperature."""
 
     def __init__(self, tokenizer: ModelTokenizer, max_length: int) -> None:
         super().__init__()
@@ -41,6 +46,8 @@ class TokenLM(TemplateLM):
         """Conversation -> the same with marks, of those in which special tokens are written."""
         self.kept_answers = KeptAnswers()
         """The store of the answers until all exist."""
+        self.seed = 0
+        """The seed of the evaluation, from which those of sampled answers are made."""
         self._cut: set[tuple[str, ...]] = set()
         """Arguments of requests whose contexts were truncated."""
         self.shortened = 0
@@ -54,14 +61,14 @@ class TokenLM(TemplateLM):
 
     @abstractmethod
     def _complete(self, prompts: Sequence[Prompt], answers: Answers) -> None:
-        """For each prompt that has no answer, add its greedy continuation."""
+        """For each prompt that has no answer, add its continuation."""
 
     def check(self, request: Instance) -> None:
         """Raise ModelError for a request that cannot be answered. The model is not run."""
         if request.request_type == "generate_until":
-            count, _ = self._limits(request.args[1])
+            settings = self._settings(request.args[1])
             if request.doc.get(MUST_FIT):
-                self._check_context(request.args[0], count)
+                self._check_context(request.args[0], settings.max_tokens)
         elif request.request_type == "loglikelihood":
             self._check_continuation(*request.args)
         elif request.request_type != "loglikelihood_rolling":
@@ -191,27 +198,37 @@ class TokenLM(TemplateLM):
         return totals
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Return greedy continuations, each truncated at its first stop text."""
-        prompts = [self._prompt(*request.args) for request in requests]
-        with self.kept_answers.of("generations", (repr(prompt).encode() for prompt in prompts)) as answers:
+        """Return continuations, each truncated at its first stop text. A sampled one is drawn with a seed of its own,
+        also where a request is repeated."""
+        seeds = seeds_of(requests, self.seed)
+        prompts = [self._prompt(request, seed) for request, seed in zip(requests, seeds, strict=True)]
+        with self.kept_answers.of("generations", map(name_of, prompts)) as answers:
             self._complete(prompts, answers)
         return [answers.rows[i][ANSWER] for i in range(len(prompts))]
 
-    def _prompt(self, context: str, settings: dict[str, Any]) -> Prompt:
-        """Return the context's token ids, truncated to fit, the stop texts, and the most tokens to generate."""
-        count, stops = self._limits(settings)
+    def _prompt(self, request: Instance, seed: int) -> Prompt:
+        """Return the context's token ids, truncated to fit, with the settings of the answer."""
+        context, given = request.args
+        settings = self._settings(given)
         ids = self.tok_encode(context)
-        room = self._max_length - count
+        room = self._max_length - settings.max_tokens
         if len(ids) > room:
-            self._cut.add((context, str(settings)))
-        return Prompt(ids=tuple(ids[-room:]), max_tokens=count, stops=stops)
+            self._cut.add((context, str(given)))
+        return Prompt(
+            ids=tuple(ids[-room:]),
+            max_tokens=settings.max_tokens,
+            stops=settings.stops,
+            temperature=settings.temperature,
+            seed=seed if settings.temperature else 0,
+            sampling=settings.sampling,
+        )
 
-    def _limits(self, settings: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
-        """Return the most tokens to generate, and the stop texts. Raises ModelError for what cannot be generated."""
-        count, stops = limits_of(settings, self.max_gen_toks)
-        if count >= self._max_length:
+    def _settings(self, given: dict[str, Any]) -> GenerationSettings:
+        """Read the settings of a task. Raises ModelError for what cannot be generated."""
+        settings = settings_of(given, self.max_gen_toks, self.engine, self.sampling)
+        if settings.max_tokens >= self._max_length:
             raise ModelError(
-                f"A task generates {count} tokens, expected fewer than the window of {self._max_length}. "
+                f"A task generates {settings.max_tokens} tokens, expected fewer than the window of {self._max_length}. "
                 "Lower max_gen_toks."
             )
-        return count, stops
+        return settings

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from math import comb
 from typing import Any
 
@@ -20,6 +21,7 @@ from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
 from marin_resources.host.sandbox import failure_of, require_sandbox
 
 NAME = "code_eval"
+KEPT_PROGRAMS = 50_000
 
 
 class CodeEval:
@@ -46,7 +48,7 @@ class CodeEval:
             for candidate in candidates
         ]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            failures = list(pool.map(failure_of, (program for _, program in programs)))
+            failures = list(pool.map(_failure_of, (program for _, program in programs)))
         outcomes: dict[int, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
         for (problem, _program), failure in zip(programs, failures, strict=True):
             number = len(outcomes[problem])
@@ -59,6 +61,12 @@ class CodeEval:
             for most in k
         }
         return means, dict(outcomes)
+
+
+@lru_cache(KEPT_PROGRAMS)
+def _failure_of(program: str) -> str | None:
+    """As failure_of; a program of several answers, or that several scores are of, runs once."""
+    return failure_of(program)
 
 
 def pass_at(k: int, answers: int, right: int) -> float:

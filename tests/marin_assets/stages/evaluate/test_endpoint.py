@@ -49,6 +49,7 @@ SUMS = """output_type: generate_until
 doc_to_target: "{{a}}"
 generation_kwargs: {max_gen_toks: 6, until: [".", "1", "2", "3", "x"]}
 metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]"""
+DRAWN = SUMS.replace("{max_gen", "{do_sample: true, temperature: 1.5, top_k: 50, max_gen") + "\nrepeats: 3"
 CHOICES = """output_type: multiple_choice
 doc_to_choice: ["{{a}}", "{{b}}", "none of the two"]
 doc_to_target: 0
@@ -60,7 +61,7 @@ def tasks_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("tasks")
     rows = [{"q": f"{n} + {n} is" + " really" * (n % 7), "a": str(2 * n), "b": str(3 * n)} for n in range(12)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for name, kind in (("sums", SUMS), ("choices", CHOICES)):
+    for name, kind in (("sums", SUMS), ("drawn", DRAWN), ("choices", CHOICES)):
         (folder / f"{name}.yaml").write_text(TASK.format(name=name, kind=kind, folder=folder))
     return str(folder)
 
@@ -178,6 +179,27 @@ def test_without_an_export_texts_are_generated_and_given_answers_are_not_scored(
     gateway.passed = []
     with pytest.raises(EvaluationError, match=r"Task 'choices': It scores given answers .* takes the tokenizer"):
         evaluate_with_lm_eval(config_of(None, tasks_path, tmp_path / "b", engine=endpoint))
+    assert gateway.passed == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("reads", ["tokens", "texts"])
+def test_sampled_answers_are_those_of_this_process_and_settings_that_the_server_refuses_are_a_sentence(
+    gateway: Gateway, endpoint: Endpoint, model_path: str, tasks_path: str, tmp_path: Path, reads: str
+) -> None:
+    folder, length = (model_path, 62) if reads == "tokens" else (None, None)
+    fields: dict[str, Any] = {"tasks": ("drawn",), "max_length": length}
+    evaluate_with_lm_eval(config_of(folder, tasks_path, tmp_path / "there", engine=endpoint, **fields))
+    assert len({body["seed"] for body in gateway.passed[1:]}) == 36
+    assert all(body["temperature"] == 1.5 and body["top_k"] == 50 for body in gateway.passed)
+    evaluate_with_lm_eval(config_of(model_path, tasks_path, tmp_path / "here", tasks=("drawn",), max_length=62))
+    require_equal(tmp_path / "there", tmp_path / "here")
+    gateway.failures = ["400"]
+    gateway.passed = []
+    with pytest.raises(
+        EvaluationError, match=r"Task 'drawn': A task generates with temperature=1.5, top_k=50. The end"
+    ):
+        evaluate_with_lm_eval(config_of(folder, tasks_path, tmp_path / "refused", engine=endpoint, **fields))
     assert gateway.passed == []
 
 

@@ -18,7 +18,7 @@ from random_llama import write_llama
 
 from marin_assets.inference.engine import JAX, TORCH, VLLM, Engine, EngineError, check_engine, python_of
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
-from marin_assets.stages.evaluate.lm_eval import LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval import EvaluationError, HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.scores import TEXTS
 from marin_assets.stages.evaluate.task_data import write_held_out_tasks
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
@@ -135,6 +135,38 @@ def test_every_engine_gives_the_same_scores(
                 assert found[name] == pytest.approx(row[name], rel=TOLERANCE), (task, name)
     for task, numbers in expected_scores.items():
         assert scores[task] == pytest.approx(numbers, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_every_engine_samples_different_answers_that_a_second_evaluation_has_too(
+    kind: str, export: str, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    _require(ENGINES[kind])
+    drawn = {"do_sample": True, "temperature": 1.5, "max_gen_toks": 5}
+
+    def answers(name: str, **settings: float) -> list[list[str]]:
+        config = LmEvalConfig(
+            model_path=export,
+            include_path=str(tasks),
+            tasks=("sums",),
+            output_path=str(tmp_path / name),
+            engine=ENGINES[kind],
+            options=HarnessOptions(gen_kwargs={**drawn, **settings}, repeats=4),
+        )
+        evaluate_with_lm_eval(unwrap_versioned_value(config))
+        rows = [json.loads(line) for line in (tmp_path / name / "samples.jsonl").read_text().splitlines()]
+        return [[answer["generated"] for answer in row["answers"]] for row in rows]
+
+    first = answers("first", top_k=40, top_p=0.9)
+    assert all(len(set(of)) > 1 for of in first)
+    assert answers("again", top_k=40, top_p=0.9) == first
+    assert all(len(set(of)) == 1 for of in answers("likeliest", top_k=1))
+    if kind == "vllm":
+        assert answers("penalty", top_k=40, top_p=0.9, repetition_penalty=2.0) != first
+    else:
+        with pytest.raises(EvaluationError, match=rf"repetition_penalty=2.0, which the engine '{kind}' does not have"):
+            answers("penalty", repetition_penalty=2.0)
 
 
 def test_the_scores_are_those_of_lm_evals_own_command(

@@ -182,8 +182,8 @@ def test_generation_stops_before_its_stop_text(lm: JaxLM) -> None:
 
 
 def test_unsupported_generation_is_an_error(lm: JaxLM) -> None:
-    with pytest.raises(ModelError, match="decoded greedily here"):
-        lm.generate_until([ask("generate_until", "a", {"do_sample": True, "temperature": 0.7})])
+    with pytest.raises(ModelError, match=r"generates with min_p=0\.1, which JAX does not have"):
+        lm.generate_until([ask("generate_until", "a", {"do_sample": True, "temperature": 0.7, "min_p": 0.1})])
     with pytest.raises(ModelError, match="A task generates 64 tokens, expected fewer than the window of 64"):
         lm.generate_until([ask("generate_until", "a", {"max_gen_toks": 64})])
 

@@ -52,7 +52,7 @@ doc_to_target: 0
 metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]
 """
 LONG_ANSWER = SUMS.replace("sums", "long_answer").replace("max_gen_toks: 6", "max_gen_toks: 64")
-SAMPLED = SUMS.replace("sums", "sampled").replace("{max_gen", "{do_sample: true, temperature: 0.7, max_gen")
+PENALTY = SUMS.replace("sums", "penalty").replace("{max_gen", "{temperature: 0.7, presence_penalty: 1, max_gen")
 TASKS = (EvalTask("sums", 2), "choices", EvalTask("choices", 1, "choices_1shot"), "texts")
 
 
@@ -62,7 +62,7 @@ def tasks_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = [{"q": f"{n} + {n} is" + " really" * (n % 7), "a": str(2 * n), "b": str(3 * n)} for n in range(40)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     data = f"dataset_path: json\ndataset_kwargs: {{data_files: {{test: {folder}/rows.jsonl}}}}\ntest_split: test\n"
-    for task in (SUMS, CHOICES, TEXTS, LONG_CHOICE, LONG_ANSWER, SAMPLED):
+    for task in (SUMS, CHOICES, TEXTS, LONG_CHOICE, LONG_ANSWER, PENALTY):
         text = "" if "doc_to_text" in task or "rolling" in task else 'doc_to_text: "{{q}}"\n'
         name = task.split("\n")[1].removeprefix("task: ")
         (folder / f"{name}.yaml").write_text(task + text + ('doc_to_text: ""\n' if "rolling" in task else "") + data)
@@ -90,14 +90,14 @@ def undisturbed(
 def test_a_task_that_cannot_run_is_refused_before_a_question_of_the_others_is_asked(
     model_path: str, tasks_path: str, tmp_path: Path
 ) -> None:
-    tasks = ("choices", EvalTask("texts", 1), EvalTask("long_choice", 3), "long_answer", "sampled")
+    tasks = ("choices", EvalTask("texts", 1), EvalTask("long_choice", 3), "long_answer", "penalty")
     with pytest.raises(EvaluationError) as refused:
         evaluate_with_lm_eval(config_of(model_path, tasks_path, tmp_path, tasks=tasks, save_every_s=0.0))
     said = str(refused.value)
     assert "3 of 5 tasks cannot run on this model, so none was begun" in said
     assert "Task 'long_choice': A continuation has " in said
     assert "Task 'long_answer': A task generates 64 tokens, expected fewer than the window of 64" in said
-    assert "Task 'sampled': A task generates with " in said
+    assert "Task 'penalty': A task generates with presence_penalty=1, which JAX does not have" in said
     assert not (tmp_path / FOLDER).exists()
 
 

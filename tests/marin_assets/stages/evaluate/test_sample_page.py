@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from marin_assets.stages.evaluate.sample_page import CONTEXT_CHARACTERS, SHOWN, page_of_samples
+from marin_assets.stages.evaluate.sample_page import (
+    ANSWER_CHARACTERS,
+    CONTEXT_CHARACTERS,
+    SHOWN,
+    SHOWN_ANSWERS,
+    page_of_samples,
+)
 
 
 def question(doc_id: int, pick: int, **fields: Any) -> dict[str, Any]:
@@ -78,3 +84,20 @@ def test_scored_texts_are_no_answers() -> None:
     page, shown = articles([{"task": "texts", "doc_id": 0, "loglikelihood": -9.0}])
     assert shown == []
     assert "No task asks for an answer" in page
+
+
+def test_of_several_answers_each_is_right_or_wrong_and_the_first_are_shown() -> None:
+    def answer(text: str) -> dict[str, Any]:
+        return {"generated": text, "extracted": {"number": text[-2:]}, "exact_match_number": float(text.endswith("42"))}
+
+    answers = [answer("so 42"), answer("<43>"), *[answer("x" * ANSWER_CHARACTERS + "44")] * SHOWN_ANSWERS]
+    row = {"task": "sums", "doc_id": 7, "target": "42", "context": "6 * 7 =", "generated": "so 42", "answers": answers}
+    [article] = articles([row])[1]
+    assert f"1 of {SHOWN_ANSWERS + 2} right" in article
+    assert 'class="right"' in article
+    assert "<td>right</td><td>so 42</td><td>42</td>" in article
+    assert "<td>wrong</td><td>&lt;43&gt;</td>" in article
+    assert f"<td>wrong</td><td>{'x' * ANSWER_CHARACTERS}…</td><td>44</td>" in article
+    assert article.count("<td>wrong</td>") == SHOWN_ANSWERS - 1
+    assert "and 2 more answers" in article
+    assert "<td>true</td><td>42</td>" in article
