@@ -97,7 +97,8 @@ def test_of_several_answers_each_is_right_or_wrong_and_the_first_are_shown() -> 
     assert 'class="right"' in article
     assert "<td>right</td><td>so 42</td><td>42</td>" in article
     assert "<td>wrong</td><td>&lt;43&gt;</td>" in article
-    assert f"<td>wrong</td><td>{'x' * ANSWER_CHARACTERS}…</td><td>44</td>" in article
+    assert f"{'x' * ANSWER_CHARACTERS}…</td><td>44</td>" in article
+    assert f"the first {ANSWER_CHARACTERS} of {ANSWER_CHARACTERS + 2} characters" in article
     assert article.count("<td>wrong</td>") == SHOWN_ANSWERS - 1
     assert "and 2 more answers" in article
     assert "<td>true</td><td>42</td>" in article
