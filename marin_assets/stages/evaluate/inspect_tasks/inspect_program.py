@@ -1,0 +1,205 @@
+"""Run tasks of Inspect: a script for a Python of its own.
+
+    python inspect_program.py REQUEST.json ANSWER.json
+
+It needs inspect-ai, which does not share this project's environment, and of this project nothing. The request has the
+tasks, the folder of their files, the model and its address, and a folder for logs with a subfolder for each task, in
+which samples of an earlier attempt are used again. The answer is {"error"} with a sentence, or {"logs"}: for each task
+the paths of its logs as JSON, without events.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+SHOWN = 400
+"""Characters of an error of a task."""
+NAMED = 20
+"""Tasks in an error."""
+PARTS = {
+    "eval": ("task", "task_version", "task_args_passed"),
+    "results": ("total_samples", "completed_samples", "scores"),
+    "samples": ("id", "epoch", "input", "choices", "target", "output", "scores", "error"),
+    "reductions": ("scorer", "reducer", "samples"),
+}
+"""Parts of a log that rows are made of."""
+MARKUP = re.compile(r"\[/?[a-z ]*\]")
+
+
+class TaskError(Exception):
+    """The evaluation has ended. The message is a sentence with the task."""
+
+
+def main(request_path: str, answer_path: str) -> None:
+    request = json.loads(Path(request_path).read_text())
+    try:
+        answer: dict[str, Any] = {"logs": run(request), "inspect_ai": version("inspect_ai")}
+    except TaskError as error:
+        answer = {"error": str(error)}
+    Path(answer_path).write_text(json.dumps(answer))
+
+
+def run(request: Mapping[str, Any]) -> list[list[dict[str, str]]]:
+    """Load all tasks before the first is run. Raises TaskError."""
+    os.chdir(request["folder"])
+    sys.path.insert(0, request["folder"])
+    _check_generation(request["generation"])
+    loaded = [_load(task["name"], task["args"]) for task in request["tasks"]]
+    for task, of in zip(request["tasks"], loaded, strict=True):
+        _refuse_sandboxes(task["name"], of)
+    return [
+        _run_one(task["name"], of, f"{request['logs']}/{number}", request)
+        for number, (task, of) in enumerate(zip(request["tasks"], loaded, strict=True))
+    ]
+
+
+def _check_generation(generation: Mapping[str, Any]) -> None:
+    from inspect_ai.model import GenerateConfig
+
+    for name in generation:
+        if name not in GenerateConfig.model_fields:
+            raise TaskError(
+                f"The setting {name!r} of generation is unknown, expected one of Inspect's {_names(GenerateConfig)}."
+            )
+    try:
+        GenerateConfig(**generation)
+    except ValueError as error:
+        raise TaskError(
+            f"The settings of generation are {dict(generation)!r}, and Inspect refuses them: {_cut(str(error))}."
+        ) from error
+
+
+def _names(config: Any) -> str:
+    return ", ".join(sorted(config.model_fields))
+
+
+def _load(name: str, arguments: dict[str, Any]) -> Sequence[Any]:
+    from inspect_ai._eval.loader import load_tasks  # it has no public name
+
+    file = name.partition("@")[0]
+    if file.endswith(".py") and not Path(file).is_file():
+        raise TaskError(f"Task {name!r} is unknown: the folder of tasks has no file {file!r}. {_expected()}")
+    try:
+        tasks: Sequence[Any] = load_tasks([name], arguments)
+    except (Exception, SystemExit) as error:  # whatever the file of a task does
+        if _is_unknown(name, error):
+            raise TaskError(f"Task {name!r} is unknown. {_expected()}") from error
+        raise TaskError(f"Task {name!r} cannot be loaded: {_shown(error)}. Correct it.") from error
+    if not tasks:
+        raise TaskError(f"Task {name!r} is unknown. {_expected()}")
+    return tasks
+
+
+def _is_unknown(name: str, error: BaseException) -> bool:
+    """Whether Inspect's error is about the name, and not of the code of the task."""
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    from_inspect = "inspect_ai" in frames[-1] if frames else True
+    return (from_inspect and isinstance(error, LookupError | ValueError)) or (
+        type(error).__name__ == "PrerequisiteError" and re.search("not found|no tasks", str(error), re.I) is not None
+    )
+
+
+def _expected() -> str:
+    from inspect_ai import list_tasks
+    from inspect_ai._util.registry import registry_find
+
+    here = [f"{info.file}@{info.name}" for info in list_tasks([])]
+    installed = sorted({info.name for info in map(_registered, registry_find(lambda info: info.type == "task"))})
+    names = here + [name for name in installed if "/" in name]
+    shown = ", ".join(map(repr, names[:NAMED])) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return f"Expected {'one of ' + shown if names else 'a file of tasks, such as sums.py@sums, or a package of them'}."
+
+
+def _registered(item: Any) -> Any:
+    from inspect_ai._util.registry import registry_info
+
+    return registry_info(item)
+
+
+def _refuse_sandboxes(name: str, tasks: Sequence[Any]) -> None:
+    for task in tasks:
+        for sandbox in _sandboxes(task):
+            raise TaskError(
+                f"Task {name!r} wants the sandbox {sandbox!r}, which a step does not have: it runs no program that a "
+                "model writes. Leave it out."
+            )
+
+
+def _sandboxes(task: Any) -> Iterator[str]:
+    for owner in (task, *task.dataset):
+        if (sandbox := getattr(owner, "sandbox", None)) is not None:
+            yield str(sandbox.type)
+
+
+def _run_one(name: str, tasks: Sequence[Any], logs: str, request: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Run what a name stands for: a task, or those of a file. Returns the paths of the logs."""
+    from inspect_ai import eval_set
+    from inspect_ai.log import read_eval_log
+
+    try:
+        _, headers = eval_set(
+            list(tasks),
+            log_dir=logs,
+            model=request["model"],
+            model_base_url=request["url"],
+            limit=request["limit"],
+            epochs=request["epochs"],
+            max_connections=request["at_once"],
+            max_samples=request["at_once"],
+            max_tasks=1,
+            retry_attempts=1,
+            retry_immediate=False,
+            display="log",
+            log_format="eval",
+            log_buffer=1,
+            log_realtime=False,
+            score_display=False,
+            ctl_server=False,
+            **request["generation"],
+        )
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever the code of a task does
+        raise TaskError(f"Task {name!r} failed: {_shown(error)}. Correct it.") from error
+    dumps = []
+    for header in headers:
+        if header.status != "success":
+            reason = header.error.message if header.error else "it was interrupted"
+            raise TaskError(f"Task {name!r} failed: {_cut(reason)}. Its finished samples are kept; correct it.")
+        file = header.location.removeprefix("file://")
+        log = json.loads(read_eval_log(file, resolve_attachments=True).model_dump_json())
+        Path(f"{file}.json").write_text(json.dumps({part: _only(log[part], names) for part, names in PARTS.items()}))
+        dumps.append({"file": file, "rows": f"{file}.json"})
+    return dumps
+
+
+def _only(part: Any, names: Sequence[str]) -> Any:
+    """Of an object, or of each of a list, the values of these names."""
+    if isinstance(part, list):
+        return [_only(each, names) for each in part]
+    return part and {name: part.get(name) for name in names}
+
+
+def _shown(error: BaseException) -> str:
+    """The error with its place in the file of a task."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(Path.cwd())]
+    place = f" ({os.path.relpath(own[-1].filename)}, line {own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {_cut(str(error))}{place}"
+
+
+def _cut(text: str) -> str:
+    line = " ".join(MARKUP.sub("", text).split()).rstrip(".")
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
