@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         default_package_files,
         default_text_files,
     )
+    from marin_assets.defaults.inspect_tasks import default_inspect_eval
     from marin_assets.defaults.judging import default_answers, default_grades, default_judge
     from marin_assets.defaults.overlap import default_overlap
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
@@ -78,6 +79,7 @@ MODULES = {
     "conversations": "default_conversations default_preferences default_threads",
     "curation": ("default_consolidate default_filters default_languages default_near_duplicates default_personal_data"),
     "downloads": "default_download default_download_listed default_package_files default_text_files",
+    "inspect_tasks": "default_inspect_eval",
     "judging": "default_answers default_grades default_judge",
     "overlap": "default_overlap",
     "sources.crawl": "default_captures default_warc default_wet",
@@ -122,6 +124,7 @@ __all__ = [
     "default_filters",
     "default_generation",
     "default_grades",
+    "default_inspect_eval",
     "default_judge",
     "default_languages",
     "default_model_comparison",

@@ -15,7 +15,7 @@ SHOWN = 200
 """Questions of a task."""
 CONTEXT_CHARACTERS, TEXT_CHARACTERS = 3000, 2000
 """The end of a longer context is shown, and the beginning of a longer answer."""
-RIGHT = ("acc", "exact_match")
+RIGHT = ("acc", "exact_match", "accuracy")
 """Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
 HEAD = """<!doctype html>

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from marin_assets.inference.engine import Endpoint, Engine, require_engine
 from marin_assets.inference.own_python import own_python
@@ -59,6 +59,8 @@ class InspectConfig:
     """Let tasks load their data from the Hugging Face hub."""
     save_every_s: float = 1.0
     """Least interval between two saves of finished samples, for an attempt that resumes."""
+
+    program: ClassVar[str] = "Inspect"
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, check_inspect, name)

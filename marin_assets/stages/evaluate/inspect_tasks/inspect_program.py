@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,65 +64,74 @@ def run(request: Mapping[str, Any]) -> list[list[dict[str, str]]]:
 
 def _check_generation(generation: Mapping[str, Any]) -> None:
     from inspect_ai.model import GenerateConfig
+    from pydantic import ValidationError
 
+    known = sorted(GenerateConfig.model_fields.keys() - {"max_connections"})
     for name in generation:
-        if name not in GenerateConfig.model_fields:
-            raise TaskError(
-                f"The setting {name!r} of generation is unknown, expected one of Inspect's {_names(GenerateConfig)}."
-            )
+        if name not in known:
+            raise TaskError(f"The setting {name!r} of generation is unknown, expected one of {', '.join(known)}.")
     try:
         GenerateConfig(**generation)
-    except ValueError as error:
+    except ValidationError as error:
+        first = error.errors()[0]
         raise TaskError(
-            f"The settings of generation are {dict(generation)!r}, and Inspect refuses them: {_cut(str(error))}."
+            f"The setting {first['loc'][0]!r} of generation is {first['input']!r}, and Inspect refuses it: "
+            f"{first['msg']}. Correct it."
         ) from error
 
 
-def _names(config: Any) -> str:
-    return ", ".join(sorted(config.model_fields))
-
-
 def _load(name: str, arguments: dict[str, Any]) -> Sequence[Any]:
-    from inspect_ai._eval.loader import load_tasks  # it has no public name
+    from inspect_ai._eval.loader import load_tasks  # neither has a public name
+    from inspect_ai._util.registry import registry_params
 
     file = name.partition("@")[0]
-    if file.endswith(".py") and not Path(file).is_file():
-        raise TaskError(f"Task {name!r} is unknown: the folder of tasks has no file {file!r}. {_expected()}")
+    if file.endswith(".py"):
+        _compile(name, file)
+    elif "/" in name and find_spec(package := name.partition("/")[0]) is None:
+        raise TaskError(
+            f"Task {name!r} is of the package {package!r}, which Inspect's environment does not have. Install it "
+            f"for {sys.executable!r}, or correct the name."
+        )
     try:
         tasks: Sequence[Any] = load_tasks([name], arguments)
     except (Exception, SystemExit) as error:  # whatever the file of a task does
-        if _is_unknown(name, error):
+        if type(error).__name__ == "PrerequisiteError" and "not found" in str(error):
             raise TaskError(f"Task {name!r} is unknown. {_expected()}") from error
         raise TaskError(f"Task {name!r} cannot be loaded: {_shown(error)}. Correct it.") from error
     if not tasks:
         raise TaskError(f"Task {name!r} is unknown. {_expected()}")
+    for task in tasks:
+        if unknown := sorted(arguments.keys() - registry_params(task).keys()):
+            raise TaskError(f"Task {name!r} has no argument {unknown[0]!r}. Correct its args.")
+        if not task.scorer:
+            raise TaskError(f"Task {task.name!r} has no scorer, so it would have no score. Give it one.")
     return tasks
 
 
-def _is_unknown(name: str, error: BaseException) -> bool:
-    """Whether Inspect's error is about the name, and not of the code of the task."""
-    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    from_inspect = "inspect_ai" in frames[-1] if frames else True
-    return (from_inspect and isinstance(error, LookupError | ValueError)) or (
-        type(error).__name__ == "PrerequisiteError" and re.search("not found|no tasks", str(error), re.I) is not None
-    )
+def _compile(name: str, file: str) -> None:
+    """Look for mistakes that Inspect passes over in silence."""
+    if not Path(file).is_file():
+        raise TaskError(f"Task {name!r} is unknown: the folder of tasks has no file {file!r}. {_expected()}")
+    try:
+        compile(Path(file).read_bytes(), file, "exec")
+    except (SyntaxError, ValueError) as error:
+        line = f" ({file}, line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise TaskError(
+            f"Task {name!r} cannot be loaded: {type(error).__name__}: {reason}{line}. Correct it."
+        ) from error
 
 
 def _expected() -> str:
     from inspect_ai import list_tasks
-    from inspect_ai._util.registry import registry_find
+    from inspect_ai._util.registry import registry_find, registry_info
 
     here = [f"{info.file}@{info.name}" for info in list_tasks([])]
-    installed = sorted({info.name for info in map(_registered, registry_find(lambda info: info.type == "task"))})
-    names = here + [name for name in installed if "/" in name]
-    shown = ", ".join(map(repr, names[:NAMED])) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    of_packages = {registry_info(task).name for task in registry_find(lambda info: info.type == "task")}
+    names = here + sorted(name for name in of_packages if "/" in name)
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    shown = ", ".join(map(repr, names[:NAMED])) + more
     return f"Expected {'one of ' + shown if names else 'a file of tasks, such as sums.py@sums, or a package of them'}."
-
-
-def _registered(item: Any) -> Any:
-    from inspect_ai._util.registry import registry_info
-
-    return registry_info(item)
 
 
 def _refuse_sandboxes(name: str, tasks: Sequence[Any]) -> None:

@@ -6,7 +6,7 @@ makes one value of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.evaluate.scores import bounds_of, finite_numbers
@@ -70,12 +70,8 @@ def answer_rows(label: str, log: Log) -> list[dict[str, Any]]:
                 "generated": text,
             },
         )
-        extracted = row.setdefault("extracted", {})
-        if sample["epoch"] > 1:
-            extracted[f"answer {sample['epoch']}"] = text
-        for name, score in (sample["scores"] or {}).items():
-            if sample["epoch"] == 1 and score.get("answer") not in (None, "", text):
-                extracted[name] = str(score["answer"])
+        if extracted := _extracted(sample, text):
+            row.setdefault("extracted", {}).update(extracted)
     for name, id_, value in _values(log):
         if id_ in rows:
             rows[id_][name] = value
@@ -94,23 +90,25 @@ def _named_scores(log: Log) -> list[tuple[Mapping[str, Any], dict[str, str]]]:
     return named
 
 
-def _values(log: Log) -> list[tuple[str, Any, float | int]]:
+def _values(log: Log) -> Iterator[tuple[str, Any, float | int]]:
     """The name of a metric, the id of a sample and its value, reduced over its epochs."""
-    found = []
+    reduced = {(of["scorer"], of["reducer"]): of["samples"] for of in log["reductions"] or []}
     for score, names in _named_scores(log):
-        for reduction in log["reductions"] or []:
-            if (reduction["scorer"], reduction["reducer"]) not in (
-                (score["scorer"], score["reducer"]),
-                (score["name"], score["reducer"]),
-            ):
-                continue
-            for sample in reduction["samples"]:
-                value = sample["value"]
-                value = value.get(score["name"]) if isinstance(value, Mapping) else value
-                number = finite_numbers({"value": value}).get("value")
-                if number is not None:
-                    found += [(names[metric], sample["sample_id"], number) for metric in MEANS if metric in names]
-    return found
+        means = [names[metric] for metric in MEANS if metric in names]
+        by_name = reduced.get((score["name"], score["reducer"]))
+        for sample in by_name or reduced.get((score["scorer"], score["reducer"]), []):
+            value = sample["value"]
+            of_score = value.get(score["name"]) if isinstance(value, Mapping) else value  # a scorer may have several
+            for number in finite_numbers({"value": of_score}).values():
+                yield from ((name, sample["sample_id"], number) for name in means)
+
+
+def _extracted(sample: Mapping[str, Any], text: str) -> dict[str, str]:
+    """What the scorers took from the first answer to a sample, or a further answer."""
+    if sample["epoch"] > 1:
+        return {f"answer {sample['epoch']}": text}
+    answers = {name: score.get("answer") for name, score in (sample["scores"] or {}).items()}
+    return {name: str(answer) for name, answer in answers.items() if answer not in (None, "", text)}
 
 
 def _question(sample: Mapping[str, Any]) -> str:
