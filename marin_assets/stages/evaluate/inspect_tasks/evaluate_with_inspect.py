@@ -224,7 +224,7 @@ def _write(config: InspectConfig, answer: Mapping[str, Any], kept: KeptLogs) -> 
 def _by_label(
     config: InspectConfig, logs: Sequence[Sequence[Mapping[str, str]]]
 ) -> dict[str, tuple[dict[str, Any], str]]:
-    """What rows need of each log, and its file, by the label of its task."""
+    """The parts of each log, and its file, by the label of its task."""
     by_label: dict[str, tuple[dict[str, Any], str]] = {}
     for task, of in zip(inspect_tasks(config), logs, strict=True):
         if task.alias is not None and len(of) > 1:

@@ -66,10 +66,10 @@ def _check_generation(generation: Mapping[str, Any]) -> None:
     from inspect_ai.model import GenerateConfig
     from pydantic import ValidationError
 
-    known = sorted(GenerateConfig.model_fields.keys() - {"max_connections"})
+    settings = sorted(GenerateConfig.model_fields.keys() - {"max_connections"})
     for name in generation:
-        if name not in known:
-            raise TaskError(f"The setting {name!r} of generation is unknown, expected one of {', '.join(known)}.")
+        if name not in settings:
+            raise TaskError(f"The setting {name!r} of generation is unknown, expected one of {', '.join(settings)}.")
     try:
         GenerateConfig(**generation)
     except ValidationError as error:
@@ -190,9 +190,9 @@ def _run_one(name: str, tasks: Sequence[Any], logs: str, request: Mapping[str, A
 
 
 def _only(part: Any, names: Sequence[str]) -> Any:
-    """Of an object, or of each of a list, the values of these names."""
+    """The values of these names of an object, or of all objects of a list."""
     if isinstance(part, list):
-        return [_only(each, names) for each in part]
+        return [_only(item, names) for item in part]
     return part and {name: part.get(name) for name in names}
 
 

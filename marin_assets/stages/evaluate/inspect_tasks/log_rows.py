@@ -15,6 +15,8 @@ ERRORS = ("stderr", "bootstrap_stderr")
 """Metrics that are standard errors of the others."""
 MEANS = ("accuracy", "mean")
 """Metrics that are means over samples, to which the errors belong."""
+VERDICTS: Mapping[Any, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, True: 1.0, False: 0.0}
+"""Numbers of Inspect's verdicts: correct, partially so, incorrect, no answer."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 Log = Mapping[str, Any]
@@ -79,7 +81,7 @@ def answer_rows(label: str, log: Log) -> list[dict[str, Any]]:
 
 
 def _named_scores(log: Log) -> list[tuple[Mapping[str, Any], dict[str, str]]]:
-    """Each score with the names of its metrics here: with the scorer and the reducer where there are several."""
+    """Each score with the names of its metrics here: with the scorer and the reducer where a task has several."""
     scores = (log["results"] or {}).get("scores") or []
     several = [len({score[part] for score in scores}) > 1 for part in ("name", "reducer")]
     named = []
@@ -99,12 +101,13 @@ def _values(log: Log) -> Iterator[tuple[str, Any, float | int]]:
         for sample in by_name or reduced.get((score["scorer"], score["reducer"]), []):
             value = sample["value"]
             of_score = value.get(score["name"]) if isinstance(value, Mapping) else value  # a scorer may have several
-            for number in finite_numbers({"value": of_score}).values():
+            verdict = VERDICTS.get(of_score) if isinstance(of_score, str | bool) else of_score
+            for number in finite_numbers({"value": verdict}).values():
                 yield from ((name, sample["sample_id"], number) for name in means)
 
 
 def _extracted(sample: Mapping[str, Any], text: str) -> dict[str, str]:
-    """What the scorers took from the first answer to a sample, or a further answer."""
+    """The texts that the scorers took from the first answer to a sample, or a further answer."""
     if sample["epoch"] > 1:
         return {f"answer {sample['epoch']}": text}
     answers = {name: score.get("answer") for name, score in (sample["scores"] or {}).items()}
