@@ -15,12 +15,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from marin_assets.inference.endpoint.answers import choice_of
 from marin_assets.inference.engine import RequestError
 from marin_resources.step_api.progress import report_step
 
 MODEL = "model"
 """The name by which Inspect calls it."""
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
 Body = dict[str, Any]
 Post = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
@@ -58,7 +60,7 @@ class Gateway:
         body.pop("model", None)
         try:
             path, translated = self._translated(body)
-            answer = self._post(path, translated)
+            answer = as_chat(self._post(path, translated))
         except (RequestError, ValueError) as error:  # of a template, or of the request
             with self._changing:
                 self.refusal = self.refusal or RequestError(str(error))
@@ -71,27 +73,35 @@ class Gateway:
         with self._changing:
             self._answers += 1
             report_step(self._answers)
-        return 200, answer if path == CHAT else as_chat(answer)
+        return 200, answer
 
 
 def as_chat(answer: Mapping[str, Any]) -> Body:
-    """The answer to a chat completion, of one to a completion."""
+    """The answer to a chat completion, of one to it or to a completion, with what a server may leave out.
+
+    Without numbers of tokens Inspect would download a tokenizer of OpenAI's to count them; they are 0. Raises
+    EngineError for an answer without choices.
+    """
+    choice_of(answer)
     choices = [
         {
-            "index": choice.get("index", place),
-            "message": {"role": "assistant", "content": choice["text"]},
-            "finish_reason": choice.get("finish_reason"),
+            "index": place,
+            "message": {"role": "assistant", "content": choice.get("text")},
+            "finish_reason": "stop",
+            **{
+                name: value for name, value in choice.items() if name not in ("text", "logprobs") or "message" in choice
+            },
         }
         for place, choice in enumerate(answer["choices"])
     ]
-    usage = answer.get("usage") or {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     return {
-        "id": answer.get("id", "completion"),
+        "id": "chat",
+        "created": 0,
+        **answer,
         "object": "chat.completion",
-        "created": answer.get("created", 0),
         "model": MODEL,
         "choices": choices,
-        "usage": usage,
+        "usage": {**dict.fromkeys(USAGE, 0), **(answer.get("usage") or {})},
     }
 
 

@@ -1,4 +1,4 @@
-"""The stage around Inspect: sentences, rows of its logs, the model that it gets. `test_inspect_tasks.py` has Inspect."""
+"""The stage around Inspect: sentences, rows of logs, the model that it gets. `test_inspect_tasks.py` has Inspect."""
 
 from __future__ import annotations
 

@@ -173,7 +173,6 @@ def test_a_prompt_that_the_window_does_not_hold_is_a_sentence(model_path: str, t
         ("sums.py@one_in_docker", "wants the sandbox 'docker'"),
         ("sums.py@without_scorer", "'without_scorer' has no scorer"),
         (InspectTask("sums.py@sums", {"cuont": 3}), "'sums.py@sums' has no argument 'cuont'"),
-        (InspectTask("sums.py", alias="all"), "wants the sandbox"),
     ],
     ids=str,
 )
