@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,13 +50,15 @@ from marin_assets.stages.evaluate.scores import bars_of, draw_scores
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.file_shards import folder_state
 from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
-from marin_resources.storage.files import exists, write_bytes, write_json
+from marin_resources.storage.files import exists, write_bytes
 from marin_resources.storage.paths import join
 
 KINDS = ("inspect",)
 PROGRAM = Path(__file__).parent / "inspect_program.py"
 POLL_S = 0.2
 SHOWN_LINES = 15
+OFFLINE = re.compile(r"offline|connection|resolve", re.IGNORECASE)
+HUB = "A task whose data are on the Hugging Face hub needs use_hub=True."
 __all__ = ["InspectConfig", "InspectError", "InspectTask", "evaluate_with_inspect"]
 
 log = logging.getLogger(__name__)
@@ -76,7 +79,8 @@ def evaluate_with_inspect(config: InspectConfig) -> dict[str, Any]:
         tasks = _task_files(config, f"{folder}/tasks")
         kept = KeptLogs(f"{folder}/logs", config.output_path, made_by=_made_by(config, tasks))
         with _model(config, engine, f"{folder}/model") as gateway:
-            answer = _run(config, python, folder, gateway, kept)
+            at_once = engine.concurrency * getattr(engine, "servers", 1)
+            answer = _run(config, python, folder, gateway, kept, at_once)
         return _write(config, answer, kept)
 
 
@@ -98,7 +102,10 @@ def _made_by(config: InspectConfig, tasks: str) -> str:
     """The digest of what samples depend on: the model, its engine, the tasks and their settings."""
     model = folder_state(config.model_path).stamp if config.model_path else ""
     engine = config.engine
-    by = (engine.kind, engine.model) if isinstance(engine, Endpoint) else engine and (engine.kind, engine.dtype)
+    if isinstance(engine, Endpoint):
+        by: Any = (engine.kind, engine.model)  # at any address
+    else:  # on any number of servers
+        by = engine and (engine.kind, engine.dtype, engine.max_length, engine.options)
     settings = (config.tasks, config.max_eval_instances, config.epochs, sorted(config.generation.items()))
     return hashlib.sha256(f"{model} {by!r} {tasks} {settings!r} {config.as_text}".encode()).hexdigest()
 
@@ -131,18 +138,19 @@ def _model(config: InspectConfig, engine: Engine | Endpoint, folder: str) -> Ite
         yield gateway
 
 
-def _run(config: InspectConfig, python: str, folder: str, gateway: Gateway, kept: KeptLogs) -> dict[str, Any]:
+def _run(
+    config: InspectConfig, python: str, folder: str, gateway: Gateway, kept: KeptLogs, at_once: int
+) -> dict[str, Any]:
     """Run Inspect to its end, and return its answer (see `inspect_program.py`)."""
-    engine = unwrap_versioned_value(JAX) if config.engine is None else config.engine
     request = {
-        "tasks": [{"name": task.name, "args": dict(task.args)} for task in inspect_tasks(config)],
+        "tasks": [{"name": task.name, "args": dict(task.args), "alias": task.alias} for task in inspect_tasks(config)],
         "folder": f"{folder}/tasks",
         "logs": kept.folder,
         "model": f"openai-api/marin/{MODEL}",
         "url": gateway.url,
         "limit": config.max_eval_instances,
         "epochs": config.epochs,
-        "at_once": engine.concurrency * getattr(engine, "servers", 1),
+        "at_once": at_once,
         "generation": dict(config.generation),
     }
     asked, answered = Path(folder, "request.json"), Path(folder, "answer.json")
@@ -171,10 +179,6 @@ def _run(config: InspectConfig, python: str, folder: str, gateway: Gateway, kept
     return answer
 
 
-OFFLINE = re.compile(r"offline|connection|resolve", re.IGNORECASE)
-HUB = "A task whose data are on the Hugging Face hub needs use_hub=True."
-
-
 def _environment(config: InspectConfig, folder: str, key: str) -> dict[str, str]:
     """Variables of Inspect's process: it finds nothing of ours, leaves nothing in the user's home, and has no key."""
     offline = "0" if config.use_hub else "1"
@@ -184,8 +188,7 @@ def _environment(config: InspectConfig, folder: str, key: str) -> dict[str, str]
         "MARIN_API_KEY": key,
         "HF_HUB_OFFLINE": offline,
         "HF_DATASETS_OFFLINE": offline,
-        "NO_PROXY": "127.0.0.1",
-        "no_proxy": "127.0.0.1",
+        **{name: ",".join(filter(None, (os.environ.get(name), "127.0.0.1"))) for name in ("NO_PROXY", "no_proxy")},
         "PYTHONPATH": "",
         "PYTHONUNBUFFERED": "1",
         "XDG_DATA_HOME": f"{folder}/data",
@@ -194,7 +197,8 @@ def _environment(config: InspectConfig, folder: str, key: str) -> dict[str, str]
 
 
 def _write(config: InspectConfig, answer: Mapping[str, Any], kept: KeptLogs) -> dict[str, Any]:
-    logs = _by_label(config, answer["logs"])
+    listed = [log for of_name in answer["logs"] for log in of_name]
+    logs = {log["label"]: (json.loads(Path(log["rows"]).read_text()), log["file"]) for log in listed}
     table = [row for label, (of, _) in sorted(logs.items()) for row in table_of(label, of)]
     scores = scores_of(table)
     if without := [label for label in logs if label not in scores]:
@@ -207,7 +211,8 @@ def _write(config: InspectConfig, answer: Mapping[str, Any], kept: KeptLogs) -> 
         "inspect_ai": answer["inspect_ai"],
         "tasks": {label: {**of["eval"], **of["results"]} for label, (of, _) in sorted(logs.items())},
     }
-    write_json(join(config.output_path, "results.json"), results)
+    own = json.dumps(results, indent=2, ensure_ascii=False)  # a metric may be NaN
+    write_bytes(join(config.output_path, "results.json"), f"{own}\n".encode())
     write_bytes(join(config.output_path, "scores.csv"), as_csv(table))
     write_jsonl(join(config.output_path, "samples.jsonl"), rows)
     write_bytes(join(config.output_path, "samples.html"), page_of_samples(rows, scores))
@@ -219,22 +224,3 @@ def _write(config: InspectConfig, answer: Mapping[str, Any], kept: KeptLogs) -> 
         write_bytes(join(config.output_path, plot), draw_scores(bars))
     kept.remove()
     return {"tasks": len(scores), "samples": len(rows), "scores": scores, "plots": plots}
-
-
-def _by_label(
-    config: InspectConfig, logs: Sequence[Sequence[Mapping[str, str]]]
-) -> dict[str, tuple[dict[str, Any], str]]:
-    """The parts of each log, and its file, by the label of its task."""
-    by_label: dict[str, tuple[dict[str, Any], str]] = {}
-    for task, of in zip(inspect_tasks(config), logs, strict=True):
-        if task.alias is not None and len(of) > 1:
-            raise InspectError(f"{task.name!r} has {len(of)} tasks, and one alias, {task.alias!r}. Name one with @.")
-        for paths in of:
-            rows = json.loads(Path(paths["rows"]).read_text())
-            label = task.alias or rows["eval"]["task"]
-            if label in by_label:
-                raise InspectError(
-                    f"Two tasks are called {label!r}. Give one an alias: InspectTask({task.name!r}, alias=…)."
-                )
-            by_label[label] = rows, paths["file"]
-    return by_label

@@ -4,12 +4,14 @@
 
 It needs inspect-ai, which does not share this project's environment, and of this project nothing. The request has the
 tasks, the folder of their files, the model and its address, and a folder for logs with a subfolder for each task, in
-which samples of an earlier attempt are used again. The answer is {"error"} with a sentence, or {"logs"}: for each task
-the paths of its logs as JSON, without events.
+which finished samples of an earlier attempt are used again. The answer is {"error"} with a sentence, or {"inspect_ai"},
+the version of the package, and {"logs"}: for each task {"label", "file", "rows"}, with the paths of its log and of the
+parts of it that rows are made of.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -50,14 +52,16 @@ def main(request_path: str, answer_path: str) -> None:
 
 def run(request: Mapping[str, Any]) -> list[list[dict[str, str]]]:
     """Load all tasks before the first is run. Raises TaskError."""
+    os.environ.update({"INSPECT_EVAL_MODEL": request["model"], "MARIN_BASE_URL": request["url"]})  # some load with it
     os.chdir(request["folder"])
-    sys.path.insert(0, request["folder"])
+    sys.path[0] = request["folder"]  # in place of that of this script
     _check_generation(request["generation"])
     loaded = [_load(task["name"], task["args"]) for task in request["tasks"]]
     for task, of in zip(request["tasks"], loaded, strict=True):
         _refuse_sandboxes(task["name"], of)
+    _refuse_same_labels(request["tasks"], loaded)
     return [
-        _run_one(task["name"], of, f"{request['logs']}/{number}", request)
+        _run_one(task, of, f"{request['logs']}/{number}", request)
         for number, (task, of) in enumerate(zip(request["tasks"], loaded, strict=True))
     ]
 
@@ -96,10 +100,10 @@ def _load(name: str, arguments: dict[str, Any]) -> Sequence[Any]:
         tasks: Sequence[Any] = load_tasks([name], arguments)
     except (Exception, SystemExit) as error:  # whatever the file of a task does
         if type(error).__name__ == "PrerequisiteError" and "not found" in str(error):
-            raise TaskError(f"Task {name!r} is unknown. {_expected()}") from error
+            raise TaskError(f"Task {name!r} is unknown. {_expected(name)}") from error
         raise TaskError(f"Task {name!r} cannot be loaded: {_shown(error)}. Correct it.") from error
     if not tasks:
-        raise TaskError(f"Task {name!r} is unknown. {_expected()}")
+        raise TaskError(f"Task {name!r} is unknown. {_expected(name)}")
     for task in tasks:
         if unknown := sorted(arguments.keys() - registry_params(task).keys()):
             raise TaskError(f"Task {name!r} has no argument {unknown[0]!r}. Correct its args.")
@@ -111,7 +115,7 @@ def _load(name: str, arguments: dict[str, Any]) -> Sequence[Any]:
 def _compile(name: str, file: str) -> None:
     """Look for mistakes that Inspect passes over in silence."""
     if not Path(file).is_file():
-        raise TaskError(f"Task {name!r} is unknown: the folder of tasks has no file {file!r}. {_expected()}")
+        raise TaskError(f"Task {name!r} is unknown: the folder of tasks has no file {file!r}. {_expected(name)}")
     try:
         compile(Path(file).read_bytes(), file, "exec")
     except (SyntaxError, ValueError) as error:
@@ -122,13 +126,16 @@ def _compile(name: str, file: str) -> None:
         ) from error
 
 
-def _expected() -> str:
+def _expected(name: str) -> str:
+    """A sentence with the nearest name of a task, or with some of all."""
     from inspect_ai import list_tasks
     from inspect_ai._util.registry import registry_find, registry_info
 
     here = [f"{info.file}@{info.name}" for info in list_tasks([])]
     of_packages = {registry_info(task).name for task in registry_find(lambda info: info.type == "task")}
     names = here + sorted(name for name in of_packages if "/" in name)
+    if near := difflib.get_close_matches(name, names, n=1):
+        return f"Did you mean {near[0]!r}?"
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     shown = ", ".join(map(repr, names[:NAMED])) + more
     return f"Expected {'one of ' + shown if names else 'a file of tasks, such as sums.py@sums, or a package of them'}."
@@ -149,17 +156,30 @@ def _sandboxes(task: Any) -> Iterator[str]:
             yield str(sandbox.type)
 
 
-def _run_one(name: str, tasks: Sequence[Any], logs: str, request: Mapping[str, Any]) -> list[dict[str, str]]:
+def _refuse_same_labels(tasks: Sequence[Mapping[str, Any]], loaded: Sequence[Sequence[Any]]) -> None:
+    labels: set[str] = set()
+    for task, of in zip(tasks, loaded, strict=True):
+        if task["alias"] is not None and len(of) > 1:
+            raise TaskError(f"Task {task['name']!r} stands for {len(of)} tasks, and has one alias. Name one with @.")
+        for label in (task["alias"] or loaded_task.name for loaded_task in of):
+            if label in labels:
+                raise TaskError(f"Two tasks are called {label!r}. Give one an alias, or leave one out.")
+            labels.add(label)
+
+
+def _run_one(
+    task: Mapping[str, Any], loaded: Sequence[Any], logs: str, request: Mapping[str, Any]
+) -> list[dict[str, str]]:
     """Run what a name stands for: a task, or those of a file. Returns the paths of the logs."""
     from inspect_ai import eval_set
     from inspect_ai.log import read_eval_log
 
+    name = task["name"]
     try:
         _, headers = eval_set(
-            list(tasks),
+            list(loaded),
             log_dir=logs,
             model=request["model"],
-            model_base_url=request["url"],
             limit=request["limit"],
             epochs=request["epochs"],
             max_connections=request["at_once"],
@@ -185,7 +205,8 @@ def _run_one(name: str, tasks: Sequence[Any], logs: str, request: Mapping[str, A
         file = header.location.removeprefix("file://")
         log = json.loads(read_eval_log(file, resolve_attachments=True).model_dump_json())
         Path(f"{file}.json").write_text(json.dumps({part: _only(log[part], names) for part, names in PARTS.items()}))
-        dumps.append({"file": file, "rows": f"{file}.json"})
+        label = task["alias"] or log["eval"]["task"]
+        dumps.append({"label": label, "file": file, "rows": f"{file}.json"})
     return dumps
 
 

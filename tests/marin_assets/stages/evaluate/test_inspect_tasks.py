@@ -164,7 +164,11 @@ def test_a_prompt_that_the_window_does_not_hold_is_a_sentence(model_path: str, t
 @pytest.mark.parametrize(
     ("task", "says"),
     [
-        ("sums.py@sum", "'sums.py@sum' is unknown. Expected one of 'sums.py@breaks', 'sums.py@half_way'"),
+        ("sums.py@sum", "'sums.py@sum' is unknown. Did you mean 'sums.py@sums'?"),
+        (
+            "sums.py@zzzzzzzzzzzz",
+            "'sums.py@zzzzzzzzzzzz' is unknown. Expected one of 'sums.py@breaks', 'sums.py@half_way'",
+        ),
         ("nowhere.py@sums", "the folder of tasks has no file 'nowhere.py'"),
         ("inspect_tasks_of_nobody/x", "'inspect_tasks_of_nobody', which Inspect's environment does not have"),
         ("mistake.py@mistake", "cannot be loaded: SyntaxError: invalid syntax (mistake.py, line 4)"),
@@ -172,6 +176,7 @@ def test_a_prompt_that_the_window_does_not_hold_is_a_sentence(model_path: str, t
         ("sums.py@in_docker", "'sums.py@in_docker' wants the sandbox 'docker', which a step does not have"),
         ("sums.py@one_in_docker", "wants the sandbox 'docker'"),
         ("sums.py@without_scorer", "'without_scorer' has no scorer"),
+        (InspectTask("sums.py@sums", alias="letters"), "Two tasks are called 'letters'"),
         (InspectTask("sums.py@sums", {"cuont": 3}), "'sums.py@sums' has no argument 'cuont'"),
     ],
     ids=str,
