@@ -175,6 +175,7 @@ def _run_one(
     from inspect_ai.log import read_eval_log
 
     name = task["name"]
+    _remove_damaged(logs)
     try:
         _, headers = eval_set(
             list(loaded),
@@ -208,6 +209,18 @@ def _run_one(
         label = task["alias"] or log["eval"]["task"]
         dumps.append({"label": label, "file": file, "rows": f"{file}.json"})
     return dumps
+
+
+def _remove_damaged(logs: str) -> None:
+    """Remove kept logs that cannot be read: their samples are run again."""
+    from inspect_ai.log import read_eval_log
+
+    for file in Path(logs).glob("*.eval"):
+        try:
+            read_eval_log(str(file))
+        except Exception as error:  # whatever the damage is
+            print(f"{file.name!r} is damaged ({_shown(error)}): its samples are run again", flush=True)
+            file.unlink()
 
 
 def _only(part: Any, names: Sequence[str]) -> Any:

@@ -227,6 +227,18 @@ def test_a_task_that_fails_half_way_is_named_and_its_finished_samples_are_not_re
     assert sorted(one["messages"][0]["content"] for one in asked) == [f"{n} plus {n} is" for n in range(4)]
 
 
+def test_samples_of_a_damaged_log_are_run_again(tasks_path: str, tmp_path: Path) -> None:
+    with chat_model() as (url, asked):
+        endpoint = unwrap_versioned_value(Endpoint(url=url, model="theirs", concurrency=1))
+        config = config_of(tmp_path / "out", ("sums.py@half_way",), tasks_path=tasks_path, engine=endpoint)
+        for attempt in (1, 2):
+            with pytest.raises(InspectError, match="the page is not there"):
+                evaluate_with_inspect(config)
+            assert len(asked) == 4 * attempt
+            for log in (tmp_path / "out" / FOLDER).rglob("*.eval"):
+                log.write_bytes(log.read_bytes()[:500])
+
+
 def test_a_killed_evaluation_continues_after_its_finished_samples(tasks_path: str, tmp_path: Path) -> None:
     with chat_model(pause_s=0.1) as (url, asked):
         endpoint = unwrap_versioned_value(Endpoint(url=url, model="theirs", concurrency=2))
