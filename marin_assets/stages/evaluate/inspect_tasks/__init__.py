@@ -2,7 +2,8 @@
 
 evaluate_with_inspect  the stage
 inspect_config         its config
-gateway                the address at which Inspect has the model
+gateway, messages      the address at which Inspect has the model, and the forms in which the model gets messages
 inspect_program        the script that runs in Inspect's environment
-log_rows               rows of scores and of answers, from Inspect's logs
+kept_logs              its logs, until the evaluation ends
+log_rows               rows of scores and of answers, from these logs
 """

@@ -219,7 +219,7 @@ def _remove_damaged(logs: str) -> None:
         try:
             read_eval_log(str(file))
         except Exception as error:  # whatever the damage is
-            print(f"{file.name!r} is damaged ({_shown(error)}): its samples are run again", flush=True)
+            sys.stdout.write(f"{file.name!r} is damaged ({_shown(error)}): its samples are run again\n")
             file.unlink()
 
 
