@@ -37,7 +37,7 @@ endif
 # a leaner .venv would recompile Dagster and JAX in every process that starts
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help init quickstart test test-all test-recipes test-vllm next check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
+.PHONY: help init quickstart test test-all test-recipes test-vllm test-inspect next check fix dev deploy-local deploy-local-down bench pictures docs clean rehearsal
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -68,6 +68,10 @@ test-vllm: init .venv-vllm ## the tests of engines in environments of their own:
 	$(UV) pip install $(WHEELS) --python .venv-vllm/bin/python "lm-eval>=0.4.13,<0.5" accelerate
 	MARIN_TORCH_PYTHON=$(CURDIR)/.venv-vllm/bin/python .venv/bin/python -m pytest --timeout 1200 \
 		tests/marin_assets/inference/test_vllm_server.py tests/marin_assets/stages/evaluate/test_engines.py
+
+test-inspect: init .venv-inspect ## the long tests of Inspect's tasks, in an environment of their own
+	MARIN_INSPECT_PYTHON=$(CURDIR)/.venv-inspect/bin/python .venv/bin/python -m pytest --timeout 1200 \
+		tests/marin_assets/stages/evaluate/test_inspect_tasks.py
 
 next: .venv-next/.synced ## the repairs of Dagster, and private uses of Ray, with the newest of both; a line a failure
 	PYTHONPATH=$(CURDIR) .venv-next/env/bin/python -m pytest --tb=line --timeout 300 -m "not long" \
@@ -150,6 +154,14 @@ TORCH ?= $(if $(wildcard /proc/driver/nvidia/version /dev/nvidiactl),torch,$(CPU
 .venv-torch: | $(UV)
 	$(UV) venv --quiet --clear --python "$(INTERPRETER)" --relocatable $@.new
 	$(UV) pip install $(WHEELS) --python $@.new/bin/python $(TORCH) transformers
+	rm -rf $@ && mv $@.new $@
+
+# Inspect, and packages of its tasks: make .venv-inspect INSPECT="inspect-ai inspect-evals"
+INSPECT ?= inspect-ai==0.3.285
+
+.venv-inspect: | $(UV)
+	$(UV) venv --quiet --clear --python "$(INTERPRETER)" --relocatable $@.new
+	$(UV) pip install $(WHEELS) --python $@.new/bin/python $(INSPECT) openai
 	rm -rf $@ && mv $@.new $@
 
 $(UV):

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         default_package_files,
         default_text_files,
     )
+    from marin_assets.defaults.inspect_tasks import default_inspect_eval
     from marin_assets.defaults.judging import default_answers, default_grades, default_judge
     from marin_assets.defaults.needles import default_needle_map, default_needles
     from marin_assets.defaults.overlap import default_overlap
@@ -82,6 +83,7 @@ MODULES = {
     "curation": ("default_consolidate default_filters default_languages default_near_duplicates default_personal_data"),
     "downloads": "default_download default_download_listed default_package_files default_text_files",
     "needles": "default_needle_map default_needles",
+    "inspect_tasks": "default_inspect_eval",
     "judging": "default_answers default_grades default_judge",
     "overlap": "default_overlap",
     "sources.crawl": "default_captures default_warc default_wet",
@@ -127,6 +129,7 @@ __all__ = [
     "default_filters",
     "default_generation",
     "default_grades",
+    "default_inspect_eval",
     "default_judge",
     "default_languages",
     "default_model_comparison",

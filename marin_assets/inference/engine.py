@@ -11,20 +11,14 @@ Python by a variable, else in a folder of the checkout:
 from __future__ import annotations
 
 import math
-import os
 import re
-import shlex
-import subprocess
 import sys
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
+from marin_assets.inference.own_python import NoPythonError, own_python
 from marin_assets.step.values import ensure_versioned, unwrap_versioned_value, versioned
-from marin_resources.configuration.command import make_or
-from marin_resources.configuration.settings import checkout
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.types.errors import MarinError
@@ -34,7 +28,6 @@ E = TypeVar("E")
 Kind = Literal["jax", "torch", "vllm"]
 MODULES = {"torch": ("torch", "transformers"), "vllm": ("vllm",)}
 """Packages that the environment of an engine must have."""
-IMPORT_TIMEOUT_S = 60.0
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 """The form of the name of an environment variable; a key has other letters."""
 
@@ -195,59 +188,9 @@ def key_variables(engine: Engine | Endpoint | None) -> tuple[str, ...]:
 def python_of(engine: Engine) -> str:
     """The Python of an engine's environment. Raises EngineError."""
     require_engine(engine)
-    kind = engine.kind
-    if kind == "jax":
+    if engine.kind == "jax":
         return sys.executable
-    variable, folder = f"MARIN_{kind.upper()}_PYTHON", f".venv-{kind}"
-    python = os.environ.get(variable)
-    if not python:
-        root = checkout()
-        beside = root / folder / "bin/python" if root else None
-        if beside is not None and beside.exists():
-            python = str(beside)
-        elif all(find_spec(name) for name in MODULES[kind]):
-            return sys.executable
-        else:
-            raise EngineError(
-                f"The engine {kind!r} needs an environment of its own, and there is none: {variable} is not set, and "
-                f"{beside or folder} does not exist. {_how_to_make(kind, variable, folder)}"
-            )
-    if lacking := _lacking(python, MODULES[kind]):
-        raise EngineError(
-            f"The engine {kind!r} needs {', '.join(MODULES[kind])}, and {python!r} {lacking}. Set {variable} to the "
-            f"Python of an environment with them. {_how_to_make(kind, variable, folder)}"
-        )
-    return python
-
-
-def _how_to_make(kind: Kind, variable: str, folder: str) -> str:
-    """A sentence with the command that makes the environment of the engine."""
-    python, environment = os.path.abspath(folder), shlex.quote(folder)
-    pip = f"{environment}/bin/pip install {' '.join(MODULES[kind])}"
-    installed = f"{sys.executable} -m venv {environment} && {pip} && export {variable}={python}/bin/python"
-    return f"Make one: {make_or(folder, installed)}"
-
-
-def _lacking(python: str, modules: tuple[str, ...]) -> str:
-    """The modules that `python` lacks, as the end of a sentence; empty if it has all. They are not imported."""
-    script = "import importlib.util as u, sys; print(*[m for m in sys.argv[1:] if u.find_spec(m) is None])"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
-        process = subprocess.run(
-            [python, "-c", script, *modules],
-            capture_output=True,
-            text=True,
-            timeout=IMPORT_TIMEOUT_S,
-            env=environment,
-            cwd="/",
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"cannot be run ({error})"
-    if process.returncode:
-        return f"cannot be run ({process.stderr.strip()[-200:]})"
-    return f"lacks {', '.join(process.stdout.split())}" if process.stdout.split() else ""
-
-
-def executable(python: str) -> str:
-    """The path of a Python, absolute but not resolved: a link in an environment is what makes it that environment's."""
-    return str(Path(python).absolute()) if os.sep in python else python
+        return own_python(f"The engine {engine.kind!r}", engine.kind, MODULES[engine.kind], or_this=True)
+    except NoPythonError as error:
+        raise EngineError(str(error)) from error

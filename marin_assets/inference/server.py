@@ -23,7 +23,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from marin_assets.inference.endpoint.requests_at_once import message_of, send_all
-from marin_assets.inference.engine import Engine, EngineError, RequestError, executable, python_of
+from marin_assets.inference.engine import Engine, EngineError, RequestError, python_of
+from marin_assets.inference.own_python import executable
 from marin_resources.ray_tpu.sidecar import ROOT
 from marin_resources.ray_tpu.worker.managed_process import ManagedProcess
 

@@ -270,7 +270,7 @@ SETTINGS = (
             kind=Kind.PATH,
             default=f".venv-{engine} in the checkout",
         )
-        for engine, name in (("torch", "torch"), ("vllm", "vLLM"))
+        for engine, name in (("torch", "torch"), ("vllm", "vLLM"), ("inspect", "Inspect"))
     ),
     Setting(
         name="RAY_AUTH_MODE",

@@ -42,7 +42,7 @@ OTHER_LOOKS = (PREFIX, REGIONS, CLUSTER)
 
 FOLDERS = ("MARIN_PACKAGES_DIR", "MARIN_STATE_DIR")
 """Written to, and created when they are needed."""
-PYTHONS = ("MARIN_TORCH_PYTHON", "MARIN_VLLM_PYTHON")
+PYTHONS = ("MARIN_TORCH_PYTHON", "MARIN_VLLM_PYTHON", "MARIN_INSPECT_PYTHON")
 
 
 def look() -> Iterator[Finding]:

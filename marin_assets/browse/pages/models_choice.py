@@ -14,8 +14,8 @@ from marin_assets.browse.stored.state import OutputState
 
 SHOWN = 200
 NAMED = 4
-FUNCTION = "evaluate_with_lm_eval"
-"""The function of the evaluations that have answers to questions."""
+FUNCTIONS = (":evaluate_with_lm_eval", ":evaluate_with_inspect")
+"""Ends of the functions of the evaluations that have answers to questions."""
 
 
 def models_choice(asked: Asked, texts: list[str]) -> Shown:
@@ -70,7 +70,7 @@ def _entry(state: OutputState, shared: list[str], texts: list[str], tasks: list[
 
 
 def _is_evaluation(state: OutputState) -> bool:
-    return (state.record.fn_name or "").endswith(f":{FUNCTION}")
+    return (state.record.fn_name or "").endswith(FUNCTIONS)
 
 
 def _tasks(state: OutputState | None) -> list[str]:

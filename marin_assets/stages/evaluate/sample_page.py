@@ -22,7 +22,7 @@ SHOWN_ANSWERS, ANSWER_CHARACTERS = 16, 500
 """The first answers to a question that is answered several times, and the beginning of each."""
 LINES = 60
 """Lines of a context, and of an answer."""
-RIGHT = ("acc", "exact_match", "pass@1", "pass_at_1")
+RIGHT = ("acc", "exact_match", "accuracy", "pass@1", "pass_at_1")
 """Metrics of one question of which 1 is a right answer, the first that it has, with or without a filter."""
 
 HEAD = """<!doctype html>

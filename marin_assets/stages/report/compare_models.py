@@ -1,6 +1,6 @@
 """Compare models by their scores: tasks by models in one table, with errors; what is more than noise is marked.
 
-In:  the outputs of evaluations (evaluate_with_lm_eval), by model.
+In:  the outputs of evaluations (evaluate_with_lm_eval, evaluate_with_inspect), by model.
 Out: `comparison.html`, the table as one page; `scores.jsonl`, a row for each model, task and metric;
      `differences.jsonl`, a row for each difference from the baseline, with its error and p-values; `suites.jsonl`, the
      scores of the suites of tasks that a model has all of, such as the centered ones of Marin's core tasks.
@@ -50,8 +50,8 @@ KINDS = ("html",)
 
 PAGE, SCORES, DIFFERENCES, OF_SUITES = "comparison.html", "scores.jsonl", "differences.jsonl", "suites.jsonl"
 SAMPLES, RESULTS, TABLE = "samples.jsonl", "results.json", "scores.csv"
-"""Files of an evaluation: answers, lm-eval's results, a row for each score."""
-HEADLINES = ("acc_mutual_info", "acc_norm", "acc", "exact_match", "f1", "bits_per_byte", "byte_perplexity")
+"""Files of an evaluation: answers, the harness's results, a row for each score."""
+HEADLINES = ("acc_mutual_info", "acc_norm", "acc", "exact_match", "accuracy", "f1", "bits_per_byte", "byte_perplexity")
 """Metrics of a task without a named one: the first of these that it has, without a filter or with one; else its first
 metric with an error."""
 STATISTICS = ("_stderr", "_lower95", "_upper95")

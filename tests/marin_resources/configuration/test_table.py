@@ -71,6 +71,7 @@ SAMPLES: dict[str, tuple[str, str, str]] = {
     "MARIN_PACKAGES_DIR": ('"/tmp/packages"', "/tmp/packages", ""),
     "MARIN_TORCH_PYTHON": ('"/opt/torch/bin/python"', "/opt/torch/bin/python", ""),
     "MARIN_VLLM_PYTHON": ('"/opt/vllm/bin/python"', "/opt/vllm/bin/python", ""),
+    "MARIN_INSPECT_PYTHON": ('"/opt/inspect/bin/python"', "/opt/inspect/bin/python", ""),
     "RAY_AUTH_MODE": ('"token"', "token", "yes"),
     "RAY_AUTH_TOKEN_PATH": ('"/etc/token"', "/etc/token", ""),
 }
