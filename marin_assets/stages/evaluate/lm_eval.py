@@ -25,7 +25,6 @@ from marin_assets.inference.journal import FOLDER as UNFINISHED
 from marin_assets.inference.local_copy import WEIGHTS, copy_to_local
 from marin_assets.inference.model_servers import ModelServers
 from marin_assets.inference.tokenizer import ModelTokenizer
-from marin_assets.stages.evaluate.harness import cut_by_task, run_tasks
 from marin_assets.stages.evaluate.jsonl import write_jsonl
 from marin_assets.stages.evaluate.lm_eval_config import (
     EvaluationError,
@@ -34,9 +33,10 @@ from marin_assets.stages.evaluate.lm_eval_config import (
     check_tasks,
     eval_tasks,
 )
+from marin_assets.stages.evaluate.lm_eval_tasks.run_tasks import cut_by_task, run_tasks
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import data_of_tasks, isolated_hugging_face, load_tasks
 from marin_assets.stages.evaluate.sample_page import page_of_samples
 from marin_assets.stages.evaluate.scores import answer_rows, bars_of, draw_scores, headline, scores_of, table_of
-from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
 from marin_assets.stages.evaluate.tasks.code_eval import check_programs
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.shards.file_shards import folder_state

@@ -20,12 +20,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.stages.evaluate.harness import run_together
 from marin_assets.stages.evaluate.jsonl import write_jsonl
-from marin_assets.stages.evaluate.labels import label_tasks
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, LmEvalConfig, check_tasks, eval_tasks
+from marin_assets.stages.evaluate.lm_eval_tasks.labels import label_tasks
+from marin_assets.stages.evaluate.lm_eval_tasks.run_tasks import run_together
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import data_of_tasks, isolated_hugging_face, load_tasks
 from marin_assets.stages.evaluate.suites import EvalTask
-from marin_assets.stages.evaluate.task_data import data_of_tasks, isolated_hugging_face, load_tasks
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -85,7 +85,7 @@ def _evaluation(config: TaskQuestionsConfig) -> LmEvalConfig:
 
 
 def _rows(config: LmEvalConfig, manager: Any, counts: Counter[str]) -> Iterator[dict[str, Any]]:
-    from marin_assets.stages.evaluate.task_requests import PreparedTasks  # imports lm-eval at its top
+    from marin_assets.stages.evaluate.lm_eval_tasks.task_requests import PreparedTasks  # imports lm-eval at its top
 
     random.seed(0)  # GPQA draws the order of its choices; an evaluation has a seed too
     loaded = []

@@ -33,7 +33,7 @@ NO_SENTENCES = {
     "marin_assets.stages.download.warc.http_message.EncodingError": CONTROL_FLOW,
     "marin_assets.stages.download.web.faults.Fault": PHRASE,
     "marin_assets.stages.download.wiki.xml_head._AtFirstPage": CONTROL_FLOW,
-    "marin_assets.stages.evaluate.task_requests._Built": CONTROL_FLOW,
+    "marin_assets.stages.evaluate.lm_eval_tasks.task_requests._Built": CONTROL_FLOW,
     "marin_assets.stages.filter.words.spacy_chunks.TooManyAffixes": CONTROL_FLOW,
     "marin_assets.documents.chats.not_a_chat.NotAChat": "its text is the name by which the row is counted",
     "marin_resources.host.http_request.OtherOriginError": "its text is the origin alone",

@@ -19,8 +19,8 @@ from random_llama import write_llama
 from marin_assets.inference.engine import JAX, TORCH, VLLM, Engine, EngineError, check_engine, python_of
 from marin_assets.stages.evaluate.held_out import HeldOutConfig, make_held_out_set
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import write_held_out_tasks
 from marin_assets.stages.evaluate.scores import TEXTS
-from marin_assets.stages.evaluate.task_data import write_held_out_tasks
 from marin_assets.stages.tokenize.train_tokenizer import TrainTokenizerConfig, train_tokenizer
 from marin_assets.step.values import unwrap_versioned_value
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import TASKS, data_of_tasks, isolated_hugging_face, load_tasks
 from marin_assets.stages.evaluate.suites import OLMES_TASKS, EvalTask
-from marin_assets.stages.evaluate.task_data import TASKS, data_of_tasks, isolated_hugging_face, load_tasks
 from marin_assets.stages.report.models_by_tasks.suites.olmes import OLMES
 from marin_assets.stages.report.models_by_tasks.suites.score_suites import ScoreSuitesConfig, score_suites
 from marin_assets.step.values import unwrap_versioned_value

@@ -15,10 +15,10 @@ import pytest
 from marin_assets.inference import journal
 from marin_assets.inference.jax_model import load_model
 from marin_assets.inference.journal import FOLDER
-from marin_assets.stages.evaluate.harness import run_tasks
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval_tasks.run_tasks import run_tasks
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import load_tasks
 from marin_assets.stages.evaluate.suites import EvalTask
-from marin_assets.stages.evaluate.task_data import load_tasks
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import encode
 

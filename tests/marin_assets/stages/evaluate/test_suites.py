@@ -10,12 +10,12 @@ import pytest
 
 from marin_assets.documents import write_rows
 from marin_assets.stages.evaluate import suites
-from marin_assets.stages.evaluate.harness import run_together
-from marin_assets.stages.evaluate.labels import label_tasks
 from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.lm_eval_config import check_tasks
+from marin_assets.stages.evaluate.lm_eval_tasks.labels import label_tasks
+from marin_assets.stages.evaluate.lm_eval_tasks.run_tasks import run_together
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import MirrorError, data_of_tasks, files_of
 from marin_assets.stages.evaluate.suites import EvalTask
-from marin_assets.stages.evaluate.task_data import MirrorError, data_of_tasks, files_of
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.types.record import Record
 from marin_resources.wire.config_json import decode, encode

@@ -21,7 +21,7 @@ SUFFIXES = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
 PART = re.compile(r"-\d{5}-of-\d{5}$")
 DEFAULT = "default"
 
-TASKS = Path(__file__).parent / "tasks"
+TASKS = Path(__file__).parents[1] / "tasks"
 HERE = "$HERE"
 """In a YAML of `include_path`: the folder of the YAML, where its data may be."""
 OLMES = "olmes"

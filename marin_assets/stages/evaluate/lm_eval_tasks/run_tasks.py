@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from marin_assets.inference.jax_model import ModelError
-from marin_assets.stages.evaluate.labels import BY_TASK, MEMBERS, label_tasks, relabel
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError, HarnessOptions, LmEvalConfig, eval_tasks
+from marin_assets.stages.evaluate.lm_eval_tasks.labels import BY_TASK, MEMBERS, label_tasks, relabel
 from marin_assets.stages.evaluate.models.generation_settings import overriding, temperature_of
 from marin_assets.stages.evaluate.scores import finite_numbers
 from marin_assets.stages.evaluate.suites import EvalTask
@@ -33,8 +33,11 @@ def run_tasks(config: LmEvalConfig, manager: Any, lm: Any) -> dict[str, Any]:
     """
     from lm_eval import evaluator
 
-    from marin_assets.stages.evaluate.repeats import add_repeats, check_pass_at
-    from marin_assets.stages.evaluate.task_requests import check_scoring, prepare  # imports lm-eval at its top
+    from marin_assets.stages.evaluate.lm_eval_tasks.repeats import add_repeats, check_pass_at
+    from marin_assets.stages.evaluate.lm_eval_tasks.task_requests import (  # imports lm-eval at its top
+        check_scoring,
+        prepare,
+    )
 
     options = _options(config)
     runs = [(together, _arguments(config, together)) for together in run_together(eval_tasks(config))]
