@@ -16,7 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self
 
@@ -139,13 +139,16 @@ class ObjectProcesses:
         self._stacks: dict[ObjectProcess, ExitStack] = {}
         self._changing = threading.Lock()
         self._losses = 0
+        self._closed = False
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.callback(self._close)
+        """Open them. Raises CallError, LostProcessError."""
+        try:
             for _ in range(self._count):
                 self._free.put(self._open())
-            stack.pop_all()
+        except BaseException:  # Ctrl-C too: no process without its block
+            self._close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -154,26 +157,28 @@ class ObjectProcesses:
     def call(self, method: str, *arguments: Any) -> Any:
         """As ObjectProcess.call, of a copy that is free. Raises LostProcessError if copies are lost again and again."""
         process = self._free.get()
-        try:
-            while True:
-                try:
-                    answer = process.call(method, *arguments)
-                except LostProcessError as error:
-                    process = self._reopen(process, error)
-                else:
-                    self._losses = 0
-                    return answer
-        finally:
-            self._free.put(process)
+        while True:
+            try:
+                answer = process.call(method, *arguments)
+            except LostProcessError as error:
+                process = self._reopen(process, error)
+            except BaseException:
+                self._free.put(process)
+                raise
+            else:
+                self._losses = 0
+                self._free.put(process)
+                return answer
 
     def _reopen(self, process: ObjectProcess, error: LostProcessError) -> ObjectProcess:
         with self._changing:
             self._losses += 1
-            if self._losses > LOSSES * self._count:
+            if self._closed or self._losses > LOSSES * self._count:
+                self._free.put(process)
                 raise error
-        log.warning("%s It is started again.", error)
-        self._stacks.pop(process).close()
-        return self._open()
+            log.warning("%s It is started again.", error)
+            self._end(process)
+            return self._open()
 
     def _open(self) -> ObjectProcess:
         stack = ExitStack()
@@ -181,11 +186,19 @@ class ObjectProcesses:
         self._stacks[process] = stack
         return process
 
+    def _end(self, process: ObjectProcess) -> None:
+        """Kill one, which may have a call under way."""
+        with suppress(OSError):
+            self._stacks.pop(process).__exit__(RuntimeError, RuntimeError("it is not closed by a call"), None)
+
     def _close(self) -> None:
-        stacks, self._stacks = list(self._stacks.values()), {}
-        with ExitStack() as all_of_them:
-            for stack in stacks:
-                all_of_them.push(stack)
+        with self._changing:
+            self._closed = True
+        with suppress(Empty):
+            while True:
+                self._stacks.pop(self._free.get_nowait()).close()
+        for process in list(self._stacks):
+            self._end(process)
 
 
 def serve(path: str) -> None:
