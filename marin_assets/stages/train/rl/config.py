@@ -121,7 +121,7 @@ def _check_shape_of_batches(config: TrainRlConfig) -> None:
 
 def as_training(config: TrainRlConfig) -> TrainLmConfig:
     """The config of the training by Levanter: one without data, as the batches are made."""
-    return TrainLmConfig(
+    training = TrainLmConfig(
         components={},
         tokenizer_path=config.tokenizer_path,
         output_path=config.output_path,
@@ -140,3 +140,4 @@ def as_training(config: TrainRlConfig) -> TrainLmConfig:
         trackers=config.trackers,
         compilation_cache_dir=config.compilation_cache_dir,
     )
+    return without_versions(training)

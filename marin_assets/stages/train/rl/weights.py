@@ -18,8 +18,7 @@ from safetensors.numpy import load, save
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.levanter_run.models import model_config
-from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.specs.model import HuggingFaceModel
+from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
 from marin_assets.stages.train.vocabulary import rows_of
 from marin_resources.storage.files import names_in, read_bytes, remove, write_bytes
 from marin_resources.storage.paths import join
@@ -54,7 +53,7 @@ class WeightsReader:
     def __init__(self, config: TrainRlConfig, tokenizer: str) -> None:
         """`tokenizer`: a local folder."""
         self._policy = jmp.get_policy(config.precision)
-        spec = HuggingFaceModel(path=config.start.path)
+        spec = as_training(config).model
         built = model_config(spec, tokenizer)
         Vocab = hax.Axis("vocab", rows_of(spec) or 0)
         self._shape = eqx.filter_eval_shape(built.build, Vocab, key=jax.random.PRNGKey(0))
