@@ -67,7 +67,7 @@ def adam(learning_rate: float) -> NamedOptimizerSpec:
 def results_of(output: str | Path) -> tuple[str, str]:
     """Digests of the trained weights, and of all rollouts."""
     weights = (Path(output) / "hf/model.safetensors").read_bytes()
-    tables = b"".join(path.read_bytes() for path in sorted((Path(output) / FOLDER).iterdir()))
+    tables = b"".join(path.read_bytes() for path in sorted((Path(output) / FOLDER).glob("[!.]*")))
     return hashlib.sha256(weights).hexdigest(), hashlib.sha256(tables).hexdigest()
 
 
