@@ -96,12 +96,12 @@ class Decoder:
         self._next, self._next_logits = bound(_next, self._model), bound(_next_logits, self._model)
 
     def replace_weights(self, model: Any) -> None:
-        """Go on with the weights of another model of the same shape. Nothing is compiled again. No text is under way."""
+        """Take the weights of another model of the same shape, while no text is under way. Nothing is compiled."""
         import jax
 
         assert self.is_idle
         self._model = replicate(model, jax.local_devices())
-        self._next, self._next_logits = (rebound(each, self._model) for each in (self._next, self._next_logits))
+        self._next, self._next_logits = (rebound(function, self._model) for function in (self._next, self._next_logits))
 
     @property
     def has_room(self) -> bool:

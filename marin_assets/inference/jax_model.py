@@ -212,7 +212,7 @@ def bound(function: Callable[..., Any], model: Any) -> Callable[..., Any]:
 
 
 def rebound(function: Callable[..., Any], model: Any) -> Callable[..., Any]:
-    """A function that `bound` returned, with the arrays of another model of the same shape. It is not compiled again."""
+    """A function that `bound` returned, with the arrays of another model of the same shape. Nothing is compiled."""
     import equinox as eqx
     import jax
 

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self
@@ -222,7 +223,11 @@ def serve(path: str) -> None:
                     opened.close()
                     _answer(connection, cpu_seconds)
                     return
-                _answer(connection, lambda r=request: getattr(thing[0], r["call"])(*r["arguments"]))
+                _answer(connection, partial(_call, thing[0], request["call"], request["arguments"]))
+
+
+def _call(thing: Any, method: str, arguments: Sequence[Any]) -> Any:
+    return getattr(thing, method)(*arguments)
 
 
 def _answer(connection: socket.socket, work: Callable[[], Any]) -> bool:

@@ -113,4 +113,3 @@ def _sizes(rollouts: Sequence[Rollout]) -> dict[int, int]:
     for rollout in rollouts:
         sizes[rollout.group] += rollout.used
     return sizes
-

@@ -25,11 +25,11 @@ COUNTS = ("max_tokens", "groups", "groups_per_unit")
 class TrainRlConfig:
     """The batch of each step is `groups` examples, each answered `group_size` times."""
 
-    start: FromHuggingFace
-    """The model that is trained."""
-    tokenizer_path: str
+    start: FromHuggingFace | None = None
+    """The model that is trained. `default_rl` sets this field and the next two."""
+    tokenizer_path: str = ""
     """Folder of the model's tokenizer; `start.path` has one, if it is an export."""
-    lessons: dict[str, Lesson]
+    lessons: dict[str, Lesson] = field(default_factory=dict)
     """Environments by name."""
     output_path: str = THIS_OUTPUT_PATH
     num_train_steps: int = versioned(100)
@@ -40,7 +40,7 @@ class TrainRlConfig:
     texts that are computed with it."""
     staleness: int = versioned(0)
     """The batch of step s is sampled with the weights after max(0, s - staleness) updates: 0 is on policy, and 1 lets
-    sampling and training go on at the same time."""
+    sampling and training happen at the same time."""
     objective: Objective = field(default_factory=Objective)
     optimizer: OptimizerSpec | NamedOptimizerSpec = field(
         default_factory=lambda: NamedOptimizerSpec(
@@ -90,6 +90,11 @@ class TrainRlConfig:
         """Raise TrainError or InputError for a value that a run could not use. No file is read, no class imported."""
         plain = without_versions(self)
         check_types(plain)
+        if plain.start is None or plain.tokenizer_path == "":
+            raise TrainError(
+                f"start is {plain.start!r} and tokenizer_path {plain.tokenizer_path!r}, expected the model that is "
+                "trained and its tokenizer. Use default_rl, or set both."
+            )
         for name in COUNTS:
             require_at_least(name, getattr(plain, name), 1)
         for name in ("staleness", "samplers"):
@@ -121,6 +126,7 @@ def _check_shape_of_batches(config: TrainRlConfig) -> None:
 
 def as_training(config: TrainRlConfig) -> TrainLmConfig:
     """The config of the training by Levanter: one without data, as the batches are made."""
+    assert config.start is not None, "check_fields has looked"
     training = TrainLmConfig(
         components={},
         tokenizer_path=config.tokenizer_path,

@@ -85,7 +85,7 @@ class EnvironmentProcess:
 
     def _restart(self, why: str) -> None:
         log.warning("the process of the environments is started again: %s", why)
-        error = RuntimeError(why)  # it is not asked to close
+        error = RuntimeError(why)  # it is killed, as it does not answer
         self._stack.__exit__(RuntimeError, error, None)
         self._start()
 
@@ -140,5 +140,5 @@ def _is_messages(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(each, dict) and all(isinstance(part, str) for part in each.values()) for each in value)
+        and all(isinstance(turn, dict) and all(isinstance(part, str) for part in turn.values()) for turn in value)
     )

@@ -20,11 +20,11 @@ class Lesson:
     """An environment, from which a share of the examples is drawn."""
 
     environment: str
-    """Its class, by its reference: "package.module:Class"."""
+    """The class, by its reference: "package.module:Class"."""
     arguments: dict[str, Any] = field(default_factory=lambda: versioned({}))
     """Keyword arguments of the class."""
     weight: float = versioned(1.0)
-    """Its share of the groups is this, divided by the weights of all lessons."""
+    """The share of the groups is this, divided by the weights of all lessons."""
     is_trained: bool = versioned(True)
     """False: it is sampled and graded, and no update is made of it, as with problems that are held out."""
 
@@ -36,9 +36,10 @@ def lesson_of(environment: Any, *, weight: float = 1.0, is_trained: bool = True)
             f"An environment is {environment!r}, expected an object of a dataclass, such as TargetWord(), or a Lesson "
             "with the reference of another class."
         )
-    own = [each for each in dataclasses.fields(environment) if each.init]
+    own = [entry for entry in dataclasses.fields(environment) if entry.init]
     arguments = {
-        each.name: list(value) if isinstance(value := getattr(environment, each.name), tuple) else value for each in own
+        entry.name: list(value) if isinstance(value := getattr(environment, entry.name), tuple) else value
+        for entry in own
     }
     return Lesson(
         environment=versioned(reference_to(type(environment))),
@@ -61,7 +62,7 @@ def check_lessons(lessons: Mapping[str, Lesson]) -> None:
             )
         require_at_least(f"The weight of the lesson {name!r}", lesson.weight, 0)
     if not any(lesson.weight for lesson in lessons.values() if lesson.is_trained):
-        raise TrainError("No lesson that is trained has a weight above 0, so nothing would be learnt. Give one a weight.")
+        raise TrainError("No lesson that is trained has a weight above 0: nothing would be learnt. Give one a weight.")
 
 
 def open_environment(name: str, lesson: Lesson) -> Any:
@@ -83,5 +84,3 @@ def open_environment(name: str, lesson: Lesson) -> Any:
     if isinstance(stops, str) or not all(isinstance(stop, str) and stop for stop in stops):
         raise TrainError(f"The environment of the lesson {name!r} has stops={stops!r}, expected texts, none empty.")
     return environment
-
-

@@ -1,8 +1,8 @@
-"""The training loop: the batch of each step is sampled by the weights that are `staleness` updates older, and trained on.
+"""The training loop: the batch of each step is sampled with weights that are `staleness` updates older, and trained on.
 
-Order "scheduled": which weights sample which batch is fixed, and so is the result. What counts is written first: weights
-before they are sampled from, rollouts before they are trained on. A resumed loop reads the rollouts that are there, and
-computes its weights again, which must be those that an earlier attempt has published.
+The order is scheduled: which weights sample which batch is fixed, and so is the result. Weights are written before they
+are sampled from, and rollouts before they are trained on. A resumed loop reads the rollouts that are written, and
+computes its weights again; it warns if they are others than an earlier attempt has published.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What an update was."""
+    """The outcome of an update."""
 
     state: Any
     loss: float
     seconds: float
     metrics: dict[str, float]
-    """Of the loss, by their names there."""
+    """Measured in the loss, by their names there."""
 
 
 @dataclass(eq=False)
@@ -60,7 +60,7 @@ class Loop:
     begun: set[int] = field(default_factory=set)
     busy_before: float = 0.0
     work: Work | None = None
-    """Of the last batch that was sampled."""
+    """The sampling of the last batch."""
 
     def run(self, state: Any) -> Any:
         """Train from `first_step` to the end. Returns the last state."""
@@ -76,7 +76,7 @@ class Loop:
             self._require_agreement(step, trained)
             metrics = self._metrics(step, rollouts, trained, waited_s, time.monotonic() - began)
             self.report(step, metrics)
-            # The batches up to this step are there, so later ones are sampled with these weights or newer ones.
+            # The batches up to this step are written, so later ones are sampled with these weights or newer ones.
             remove_before(self.config.output_path, weights_step_of(self.config, step + 1))
         return state
 
@@ -95,13 +95,13 @@ class Loop:
             )
 
     def _missing_from(self, weights_step: int) -> list[int]:
-        """The steps that these weights could sample, and whose rollouts are not there."""
+        """The steps that these weights could sample, and whose rollouts do not exist."""
         last = min(weights_step + self.config.staleness, self.config.num_train_steps - 1)
         path = self.config.output_path
         return [step for step in range(weights_step, last + 1) if read_step(path, step) is None]
 
     def _begin_steps(self, step: int) -> None:
-        """Have all steps sampled whose weights there are, after `step` updates."""
+        """Begin to sample all steps whose weights exist after `step` updates."""
         for later in self._missing_from(step):
             if later in self.begun:
                 continue
@@ -139,8 +139,8 @@ class Loop:
         if not worst <= tolerated:
             raise TrainError(
                 f"At step {step} a token's log-probability is {worst:.2g} nats off between sampling and loss, with the "
-                f"same weights, expected at most {tolerated:g}: what is trained is not what was drawn. If the compute is "
-                "this inexact, raise tolerated_mismatch; else this is a fault of the training."
+                f"same weights, expected at most {tolerated:g}: what is trained is not what was drawn. If the "
+                "compute is this inexact, raise tolerated_mismatch; else this is a fault of the training."
             )
 
     def _metrics(
@@ -195,4 +195,3 @@ def tolerated_mismatch(config: TrainRlConfig) -> float:
 
 def _plan_path(config: TrainRlConfig, step: int) -> str:
     return join(config.output_path, PLANS, f"step-{step:07}.json")
-

@@ -48,7 +48,7 @@ def loss_function(objective: Objective, *, temperature: float, max_tokens: int) 
         metrics["entropy"] = _mean(entropies, batch.mask.array)
         largest = ("ratio_max", "mismatch_max")
         kinds = {name: ReductionType.MAX if name in largest else ReductionType.MEAN for name in metrics}
-        return value, {name: Metric.from_value(each, kinds[name]) for name, each in metrics.items()}
+        return value, {name: Metric.from_value(number, kinds[name]) for name, number in metrics.items()}
 
     return loss
 
@@ -75,7 +75,7 @@ def token_logprobs(model: Any, tokens: Any, temperature: float) -> tuple[Any, An
         return jnp.moveaxis(split, 1, 0)
 
     logprobs, entropies = jax.lax.map(of_part, (parts(hidden), parts(targets)))
-    whole = [jnp.moveaxis(each, 0, 1).reshape(rows, -1)[:, :positions] for each in (logprobs, entropies)]
+    whole = [jnp.moveaxis(array, 0, 1).reshape(rows, -1)[:, :positions] for array in (logprobs, entropies)]
     return whole[0], whole[1]
 
 
@@ -116,10 +116,8 @@ def divergence(kind: str, k1: Any) -> Any:
     return k1**2 / 2 if kind == "k2" else jnp.exp(-k1) - 1 + k1
 
 
-def _gain(
-    objective: Objective, logprobs: Any, drawn: Any, moved: Any, mask: Any, advantages: Any
-) -> tuple[Any, Any]:
-    """What is made greater, of each token; and whether the correction holds it back."""
+def _gain(objective: Objective, logprobs: Any, drawn: Any, moved: Any, mask: Any, advantages: Any) -> tuple[Any, Any]:
+    """The term of each token that is made greater; and whether the correction holds it back."""
     stop = jax.lax.stop_gradient
     ratio = jnp.exp(moved)
     if objective.correction == "none":

@@ -27,7 +27,7 @@ KL_KINDS = ("k1", "k2", "k3")
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What a step of the training makes greater.
+    """The quantity that a step of the training makes greater.
 
     The ratio of a token is its likelihood by the model that is trained, divided by that by the weights that sampled it.
     """
@@ -52,9 +52,9 @@ class Objective:
 
 def check_objective(objective: Objective) -> None:
     """Raise TrainError for a name or a number without a meaning."""
-    for name, known in (("kind", KINDS), ("correction", CORRECTIONS), ("kl", KL_KINDS)):
-        if (value := getattr(objective, name)) not in known:
-            raise TrainError(f"The objective has {name}={value!r}, {expected_one_of(value, known)}")
+    for name, names in (("kind", KINDS), ("correction", CORRECTIONS), ("kl", KL_KINDS)):
+        if (value := getattr(objective, name)) not in names:
+            raise TrainError(f"The objective has {name}={value!r}, {expected_one_of(value, names)}")
     for name in ("most_ratio", "most_moved", "clip_low", "clip_high"):
         require_above_0(name, getattr(objective, name))
     if objective.clip_low >= 1:

@@ -19,12 +19,12 @@ class PlannedGroup:
     """An example that is answered several times."""
 
     number: int
-    """Of the step."""
+    """Position in the step."""
     lesson: str
     index: int
     """Number of the example."""
     seeds: tuple[int, ...]
-    """Of the random numbers of each answer."""
+    """Seeds of the random numbers, one for each answer."""
 
 
 @dataclass(frozen=True, kw_only=True)

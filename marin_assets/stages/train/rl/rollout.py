@@ -38,7 +38,7 @@ class Rollout:
     weights_step: int
     """Number of updates that the weights which drew it have had."""
     weights_digest: str
-    """Of the file of these weights."""
+    """Digest of the file of these weights."""
     example: Any
     prompt: str
     """The prompt's tokens as a text."""
@@ -48,7 +48,7 @@ class Rollout:
     ids: list[int]
     """Tokens after the prompt: drawn ones, end tokens too, and those of replies."""
     logprobs: list[float]
-    """Of each of `ids` at the temperature of the sampling, in nats; 0 for those of replies."""
+    """Log-probability of each of `ids` at the temperature of the sampling, in nats; 0 for those of replies."""
     mask: list[int]
     """1 for drawn tokens, 0 for those of replies."""
     finish: str
@@ -134,5 +134,5 @@ def _row(rollout: Rollout) -> dict[str, Any]:
 
 
 def _rollout(row: Any) -> Rollout:
-    own = {each.name: row[each.name] for each in fields(Rollout)}
+    own = {column.name: row[column.name] for column in fields(Rollout)}
     return Rollout(**{**own, **{name: json.loads(own[name]) for name in LISTS}})

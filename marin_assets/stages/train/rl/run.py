@@ -74,7 +74,7 @@ class _Run:
         with self._trainer_class()(settings, optimizer, loss) as trainer:
             key = jax.random.split(jax.random.PRNGKey(settings.seed), 4)[3]
             state = trainer.initial_state(key)
-            trainer.first_model = trainer.first_average = None  # there is no evaluation of the untrained model
+            trainer.first_model = trainer.first_average = None  # the untrained model is not evaluated
             levanter.tracker.log_summary({"parameter_count": parameter_count(state.model)})
             self._add_hooks(trainer, levanter_config)
             loop = Loop(
@@ -139,4 +139,3 @@ class _Run:
         row = self.metrics.rows[-1]
         measured = {name: row[f"train/{name}"] for name in OF_THE_LOSS if f"train/{name}" in row}
         return Trained(state=info.state, loss=info.loss, seconds=info.step_duration, metrics=measured)
-

@@ -21,6 +21,7 @@ from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
 from marin_assets.stages.train.rl.environment_process import EnvironmentProcess
 from marin_assets.stages.train.rl.plan import Unit
 from marin_assets.stages.train.rl.rollout import Rollout
+from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_resources.storage.files import exists, read_json, remove_folder, write_json
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import decode, encode
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Sampler:
-    """Has a decoder, whose weights are replaced as the training goes on."""
+    """Has a decoder, whose weights are replaced as the training continues."""
 
     def __init__(self, config: TrainRlConfig, tokenizer_folder: str, environments: EnvironmentProcess) -> None:
         from marin_assets.inference.tokenizer import ModelTokenizer  # jax and Levanter take 3 s to import
@@ -95,8 +96,10 @@ def open_sampler_here(config: TrainRlConfig) -> Iterator[Sampler]:
 def stage_model_tokenizer(config: TrainRlConfig, folder: str) -> str:
     """Copy the tokenizer to a local folder, with the template and the stop tokens that the export will have."""
     training = as_training(config)
-    stage_tokenizer(config.tokenizer_path, folder, read_hf_config(config.start.path)["model_type"])
-    if (template := chat_template_of_start(config.start, config.tokenizer_path)) is not None:
+    assert isinstance(training.start, FromHuggingFace)
+    hf_path = training.start.path
+    stage_tokenizer(config.tokenizer_path, folder, read_hf_config(hf_path)["model_type"])
+    if (template := chat_template_of_start(training.start, config.tokenizer_path)) is not None:
         set_chat_template(folder, template)
     from marin_assets.inference.tokenizer import ModelTokenizer
 

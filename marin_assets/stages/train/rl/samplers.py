@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What sampling a step took."""
+    """Measure of the sampling of a step."""
 
     seconds: float
-    """Of all its units."""
+    """Sum over its units."""
     tokens: int
     """Drawn."""
 
 
 class Samplers(Protocol):
-    """Where units are sampled."""
+    """Places in which units are sampled."""
 
     def begin(self, units: Sequence[Unit]) -> None:
         """Have the units of a step sampled, when a sampler is free."""
@@ -46,7 +46,7 @@ class Samplers(Protocol):
         """Wait until the units of a step are written. Raises TrainError."""
 
     def busy_seconds(self) -> float | None:
-        """What all samplers have worked so far; None if they are the training's own process."""
+        """Seconds that all samplers have worked so far; None if they are the training's own process."""
 
 
 @contextmanager
@@ -126,4 +126,4 @@ def _as_json(unit: Unit) -> str:
 
 
 def _sum(work: Sequence[dict[str, float]]) -> Work:
-    return Work(seconds=sum(each["seconds"] for each in work), tokens=int(sum(each["tokens"] for each in work)))
+    return Work(seconds=sum(unit["seconds"] for unit in work), tokens=int(sum(unit["tokens"] for unit in work)))

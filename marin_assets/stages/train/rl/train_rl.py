@@ -4,7 +4,7 @@ In:  the model to begin with, a Hugging Face folder with its tokenizer; environm
 Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metrics.jsonl, plots/loss.png; and
      rollouts/          every answer that was drawn, with its reward, and why it was not used if it was not
      plots/rewards.png  mean reward of the lessons by step
-     weights/, units/ and plans/ are there while it runs.
+     weights/, units/ and plans/ exist while it runs.
      metrics.jsonl has rl/reward, rl/reward/<lesson>, rl/staleness, rl/rollouts_unused, rl/groups_without_variance,
      rl/answer_tokens, rl/truncated_share, rl/wait_share, rl/samplers_wait_share and rl/drawn_tokens_per_second; and of
      the loss train/ratio_mean, train/ratio_max, train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl
@@ -40,7 +40,7 @@ KINDS = ("levanter", "jax")
 REWARDS_PLOT = "plots/rewards.png"
 FOLDERS_OF_A_RUN = ("weights", "plans", UNITS)
 PART = 0.1
-"""Of the steps, whose mean reward is that at the start, and that at the end."""
+"""Share of the steps, whose mean reward is that at the start, and that at the end."""
 
 
 def train_rl(config: TrainRlConfig) -> dict[str, Any]:

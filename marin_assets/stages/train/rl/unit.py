@@ -1,7 +1,7 @@
 """Sample and grade a unit: a function of the weights and of the unit alone.
 
-The rows of a batch share what is computed, so a unit has the decoder for itself. An answer goes on over several turns
-where the environment replies: the reply's tokens follow, with mask 0, and the model goes on from there.
+The rows of a batch share what is computed, so a unit has the decoder for itself. An answer has several turns where the
+environment replies: the reply's tokens follow, with mask 0, and the model continues after them.
 """
 
 from __future__ import annotations
@@ -85,16 +85,18 @@ class UnitSampler:
         if isinstance(prompt, str):
             ids = [tokenizer.first_token_id, *tokenizer.encode(prompt)]
         elif tokenizer.chat_template is None:
-            raise EnvironmentFault("prompt_without_template", "the prompt is messages, and the tokenizer has no template")
+            raise EnvironmentFault("prompt_without_template", "the prompt is messages, without a chat template")
         else:
             ids = tokenizer.encode_chat(prompt)
         answer.prompt_ids, answer.prompt = ids, tokenizer.decode(ids, skip_special_tokens=True)
         if len(ids) >= self._decoder.max_length:
-            note = f"the prompt has {len(ids)} tokens, and prompt and answer together {self._decoder.max_length} at most"
+            note = (
+                f"the prompt has {len(ids)} tokens, and prompt and answer together {self._decoder.max_length} at most"
+            )
             raise EnvironmentFault("prompt_too_long", note)
 
     def _admit(self, number: int, answer: _Answer) -> None:
-        """Let the model go on with an answer, for which there is room."""
+        """Let the model continue an answer, which has room."""
         ids = (*answer.prompt_ids, *answer.ids)
         self._decoder.admit(
             number,
@@ -119,7 +121,7 @@ class UnitSampler:
             self._admit(number, answer)
 
     def _reply(self, answer: _Answer) -> bool:
-        """Add the reply of the environment. Returns whether the model goes on."""
+        """Add the reply of the environment. Returns whether the model continues."""
         reply = self._environments.reply(answer.group.lesson, answer.example, self._text(answer))
         if reply is None:
             return False

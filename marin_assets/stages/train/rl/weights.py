@@ -1,6 +1,6 @@
-"""The weights after a number of updates, as one file: `weights/0000012.safetensors`, whole or not there.
+"""The weights after a number of updates, as one file, which is whole or absent: `weights/0000012.safetensors`.
 
-Each array is there as whole numbers of its size, since safetensors has no bfloat16 for numpy. Importing this imports
+Each array is stored as whole numbers of its size, since safetensors has no bfloat16 for numpy. Importing this imports
 jax.
 """
 

@@ -31,10 +31,16 @@ def test_errors_come_back_as_a_sentence_and_the_object_lives() -> None:
 
 
 def test_a_call_that_hangs_ends_at_its_limit_and_so_does_its_process() -> None:
-    with pytest.raises(TimeoutError), one() as counter:
-        pid = counter.call("pid")
-        counter.call("hang", timeout_s=0.2)
-    assert not os.path.exists(f"/proc/{pid}")
+    pids: list[int] = []
+
+    def hang() -> None:
+        with one() as counter:
+            pids.append(counter.call("pid"))
+            counter.call("hang", timeout_s=0.2)
+
+    with pytest.raises(TimeoutError):
+        hang()
+    assert not os.path.exists(f"/proc/{pids[0]}")
 
 
 def test_a_lost_process_is_opened_again_and_the_call_is_made_there(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A sum by a calculator, in two turns: the model writes "3 + 4;", is given " 7", and says the result."""
+"""A sum by a calculator, in two turns: the model writes "3 + 4;", is given " 7", and writes the result."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ class Calculator(Environment):
         call = CALL.match(text)
         if call is None or {int(call[1]), int(call[2])} != {example["a"], example["b"]}:
             return 0.0
-        _, _, said = text.partition(". So it is")
-        return 0.5 + 0.5 * (said.strip().rstrip(".;") == str(example["a"] + example["b"]))
+        _, _, result = text.partition(". So it is")
+        return 0.5 + 0.5 * (result.strip().rstrip(".;") == str(example["a"] + example["b"]))

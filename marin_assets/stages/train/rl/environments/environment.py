@@ -1,4 +1,4 @@
-"""What an environment is: a class that makes examples, asks the model, and grades its answers.
+"""An environment is a class that makes examples, gives the model their prompts, and grades its answers.
 
 All methods are functions of their arguments alone, so that a training can be repeated. An environment runs in a process
 of its own: a method that raises, hangs or returns no number costs that rollout, and nothing else.
@@ -35,7 +35,7 @@ class Environment:
         raise NotImplementedError
 
     def reply(self, example: Example, text: str) -> str | None:
-        """Return the text that follows a turn of the model, after which it goes on; None if the answer has ended.
+        """Return the text that follows a turn of the model, after which it continues; None if the answer has ended.
 
         The model is not trained on the tokens of a reply. `text` is as in `reward`.
         """

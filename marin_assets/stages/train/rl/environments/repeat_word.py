@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from marin_assets.stages.train.rl.environments.environment import Environment, Example, drawn
 
 WORDS = (
-    "name class value object method list string number type call return module function argument expression statement "
-    "attribute import sequence integer float key code file line block error index item loop test table tree node path"
-).split()
+    *("name", "class", "value", "object", "method", "list", "string", "number", "type", "call", "return", "module"),
+    *("function", "argument", "expression", "statement", "attribute", "import", "sequence", "integer", "float", "key"),
+    *("code", "file", "line", "block", "error", "index", "item", "loop", "test", "table", "tree", "node", "path"),
+)
 HELD_OUT_OF = 5
 """One word of so many is held out, by its checksum."""
 

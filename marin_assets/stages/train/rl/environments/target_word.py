@@ -1,4 +1,4 @@
-"""Say one word as often as possible: a dense reward, which a tiny model learns in seconds. A test of a training."""
+"""Write one word as often as possible: a dense reward, which a tiny model learns in seconds. A test of a training."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_advantages_are_those_of_the_papers() -> None:
 
 
 def test_log_probabilities_and_entropy_are_those_of_the_whole_softmax(base_path: str) -> None:
-    from marin_assets.inference.jax_model import load_model, logits_of, hidden_of
+    from marin_assets.inference.jax_model import hidden_of, load_model, logits_of
     from marin_assets.stages.train.rl.loss import token_logprobs
 
     model, _ = load_model(base_path)

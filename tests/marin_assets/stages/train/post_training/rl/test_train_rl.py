@@ -136,9 +136,7 @@ def test_it_is_killed_at_drawn_moments_and_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("fault", ["raises", "hangs", "nan", "dies"])
-def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(
-    fault: str, base_path: str, tmp_path: Path
-) -> None:
+def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(fault: str, base_path: str, tmp_path: Path) -> None:
     lessons = {"faulty": lesson_of(Faulty(fault=fault)), "mine": Lesson(environment="rl_environments:Plain",
                arguments={"word": "One"})}  # fmt: skip
     result = train_rl(
@@ -195,9 +193,7 @@ LEARNING: dict[str, Any] = {"max_tokens": 16, "max_length": 32, "temperature": 1
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_it_learns_from_each_seed(seed: int, base_path: str, tmp_path: Path) -> None:
     lessons = {"the": lesson_of(TargetWord())}
-    result = train_rl(
-        rl_config(base_path, tmp_path, lessons=lessons, seed=seed, optimizer=adam(3e-3), **LEARNING)
-    )
+    result = train_rl(rl_config(base_path, tmp_path, lessons=lessons, seed=seed, optimizer=adam(3e-3), **LEARNING))
     assert result["reward_start"] < 0.15
     assert result["reward_end"] > 1.9
 
@@ -208,9 +204,7 @@ def test_nothing_is_learnt_from_rewards_that_are_shuffled(
     def shuffled(config: Any, rollouts: Any) -> Any:
         rewards = [rollout.reward for rollout in rollouts]
         random.Random(rollouts[0].step).shuffle(rewards)
-        return as_it_is(
-            config, [replace(each, reward=reward) for each, reward in zip(rollouts, rewards, strict=True)]
-        )
+        return as_it_is(config, [replace(each, reward=reward) for each, reward in zip(rollouts, rewards, strict=True)])
 
     as_it_is = loop.choose_used
     monkeypatch.setattr(loop, "choose_used", shuffled)
