@@ -36,11 +36,8 @@ def lesson_of(environment: Any, *, weight: float = 1.0, is_trained: bool = True)
             f"An environment is {environment!r}, expected an object of a dataclass, such as TargetWord(), or a Lesson "
             "with the reference of another class."
         )
-    own = [entry for entry in dataclasses.fields(environment) if entry.init]
-    arguments = {
-        entry.name: list(value) if isinstance(value := getattr(environment, entry.name), tuple) else value
-        for entry in own
-    }
+    own = {entry.name: getattr(environment, entry.name) for entry in dataclasses.fields(environment) if entry.init}
+    arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
     return Lesson(
         environment=versioned(reference_to(type(environment))),
         arguments=versioned(arguments),
