@@ -87,6 +87,7 @@ class ObjectProcess:
             self._connection = stack.enter_context(listener.accept()[0])
             self._stream = stack.enter_context(self._connection.makefile("rb"))
             self._ask(self._request, None)
+            stack.callback(self._process.stop)  # before the connection is closed: who waits for an answer has none then
             self._stack = stack.pop_all()
         return self
 

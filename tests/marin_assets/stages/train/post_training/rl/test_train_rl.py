@@ -26,6 +26,8 @@ from marin_assets.stages.train.rl.objective import Objective
 from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.hardware.resources import cpu
+from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, reserve
 
 END_TOKENS = (",", ".", "Ċ")
 
@@ -101,11 +103,22 @@ def test_processes_that_sample_give_the_same_bytes_and_so_they_do_when_they_are_
     assert samplers_below(os.getpid()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("samplers", [1, 3])
 def test_any_number_of_processes_gives_the_same_bytes(
     samplers: int, model: str, plain: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     train_rl(rl_config(model, tmp_path, samplers=samplers))
+    assert results_of(tmp_path) == results_of(plain[0])
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("shared_ray")
+def test_processes_on_a_cluster_give_the_same_bytes(
+    model: str, plain: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    with reserve(JobAllocation(cpus=1)):
+        train_rl(rl_config(model, tmp_path, samplers=2, sampler_resources=cpu(0.5)))
     assert results_of(tmp_path) == results_of(plain[0])
 
 
@@ -119,6 +132,8 @@ def test_a_training_that_was_killed_is_resumed_to_the_same_bytes(
     assert results_of(tmp_path) == results_of(plain[0])
 
 
+@pytest.mark.long
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("samplers", [0, 2])
 def test_it_is_killed_at_drawn_moments_and_gives_the_same_bytes(
     samplers: int, model: str, plain: tuple[Path, dict[str, Any]], tmp_path: Path
@@ -135,7 +150,9 @@ def test_it_is_killed_at_drawn_moments_and_gives_the_same_bytes(
         number += 1
 
 
-@pytest.mark.parametrize("fault", ["raises", "hangs", "nan", "dies"])
+@pytest.mark.parametrize(
+    "fault", ["raises", *(pytest.param(name, marks=pytest.mark.long) for name in ("hangs", "nan", "dies"))]
+)
 def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(fault: str, base_path: str, tmp_path: Path) -> None:
     lessons = {"faulty": lesson_of(Faulty(fault=fault)), "mine": Lesson(environment="rl_environments:Plain",
                arguments={"word": "One"})}  # fmt: skip
@@ -151,8 +168,9 @@ def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(fault: str, base_
     assert all(rollout.note for rollout in marked if rollout.reason == reason[fault])
 
 
+@pytest.mark.parametrize("samplers", [0, 2])
 def test_a_shift_by_one_token_is_refused_at_the_first_step(
-    base_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    samplers: int, base_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import numpy as np
 
@@ -163,7 +181,8 @@ def test_a_shift_by_one_token_is_refused_at_the_first_step(
     as_it_is = loop.arrays_of
     monkeypatch.setattr(loop, "arrays_of", shifted)
     with pytest.raises(TrainError, match="off between sampling and loss"):
-        train_rl(rl_config(base_path, tmp_path))
+        train_rl(rl_config(base_path, tmp_path, samplers=samplers))
+    assert samplers_below(os.getpid()) == []
 
 
 def test_no_rollout_that_can_be_used_is_a_sentence(base_path: str, tmp_path: Path) -> None:
@@ -190,6 +209,7 @@ LEARNING: dict[str, Any] = {"max_tokens": 16, "max_length": 32, "temperature": 1
                             "groups": 8, "group_size": 8, "groups_per_unit": 8, "staleness": 0}  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_it_learns_from_each_seed(seed: int, base_path: str, tmp_path: Path) -> None:
     lessons = {"the": lesson_of(TargetWord())}
@@ -198,6 +218,7 @@ def test_it_learns_from_each_seed(seed: int, base_path: str, tmp_path: Path) -> 
     assert result["reward_end"] > 1.9
 
 
+@pytest.mark.long
 def test_nothing_is_learnt_from_rewards_that_are_shuffled(
     base_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +234,7 @@ def test_nothing_is_learnt_from_rewards_that_are_shuffled(
     assert result["reward_end"] < 0.3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "objective",
     [{"kind": "grpo", "correction": "clip"}, {"kind": "dapo", "correction": "mask"},
