@@ -42,11 +42,6 @@ log = logging.getLogger(__name__)
 class CallError(MarinError):
     """The object, or a method of it, raised an error in its process."""
 
-    def __init__(self, text: str, kind: str) -> None:
-        super().__init__(text)
-        self.kind = kind
-        """Name of the error's class there."""
-
 
 class LostProcessError(MarinError):
     """The process has ended without an answer."""
@@ -116,7 +111,7 @@ class ObjectProcess:
             raise LostProcessError(self._ended())
         answer = decode(json.loads(line))
         if "error" in answer:
-            raise CallError(answer["error"], answer["kind"])
+            raise CallError(answer["error"])
         return answer["value"]
 
     def _require_running(self) -> None:
@@ -237,8 +232,7 @@ def _answer(connection: socket.socket, work: Callable[[], Any]) -> bool:
         answer = {"value": work()}
         line = json.dumps(encode(answer, "answer"))
     except Exception as error:  # whatever it is, the caller gets it
-        kind = type(error).__name__
-        text = str(error) if isinstance(error, MarinError) else f"{kind}: {error}"
-        answer, line = {}, json.dumps({"error": text, "kind": kind})
+        text = str(error) if isinstance(error, MarinError) else f"{type(error).__name__}: {error}"
+        answer, line = {}, json.dumps({"error": text})
     connection.sendall(line.encode() + b"\n")
     return bool(answer)

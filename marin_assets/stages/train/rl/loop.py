@@ -17,7 +17,7 @@ from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, choose_used, groups_without_variance
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
-from marin_assets.stages.train.rl.rollout import Rollout, read_step, write_step
+from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampler import read_unit, remove_units
 from marin_assets.stages.train.rl.samplers import Samplers, Work
 from marin_assets.stages.train.rl.weights import publish, remove_before, weights_path
@@ -98,7 +98,7 @@ class Loop:
         """The steps that these weights could sample, and whose rollouts do not exist."""
         last = min(weights_step + self.config.staleness, self.config.num_train_steps - 1)
         path = self.config.output_path
-        return [step for step in range(weights_step, last + 1) if read_step(path, step) is None]
+        return [step for step in range(weights_step, last + 1) if not has_step(path, step)]
 
     def _begin_steps(self, step: int) -> None:
         """Begin to sample all steps whose weights exist after `step` updates."""
@@ -119,8 +119,7 @@ class Loop:
 
     def _finish(self, step: int) -> list[Rollout]:
         """The rollouts of a step, which are stored."""
-        stored = read_step(self.config.output_path, step)
-        if stored is not None and step not in self.begun:
+        if step not in self.begun and (stored := read_step(self.config.output_path, step)) is not None:
             return stored
         self.work = self.samplers.finish(step)
         units: Sequence[Unit] = units_of(self.config, step)

@@ -74,6 +74,11 @@ def write_step(output_path: str, step: int, rollouts: Sequence[Rollout]) -> None
     write_parquet(path_of_step(output_path, step), map(_row, rollouts))
 
 
+def has_step(output_path: str, step: int) -> bool:
+    """Whether the rollouts of a step are all made."""
+    return exists(path_of_step(output_path, step)) or exists(_combined_path(output_path, step))
+
+
 def read_step(output_path: str, step: int) -> list[Rollout] | None:
     """The rollouts of a step, in their order; None if they are not all made. Raises TrainError for a damaged file."""
     path = path_of_step(output_path, step)

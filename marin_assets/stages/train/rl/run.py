@@ -81,7 +81,7 @@ class _Run:
                 self.config,
                 self.samplers,
                 partial(self._train, trainer, self._reference(trainer)),
-                self.metrics.add,
+                lambda step, metrics: levanter.tracker.log(metrics, step=step),
                 positions=self.config.max_length or levanter_config.model.max_seq_len,
                 first_step=int(state.step),
             )

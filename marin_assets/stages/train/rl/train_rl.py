@@ -100,6 +100,7 @@ def _result(config: TrainRlConfig, run: FinishedRun) -> dict[str, Any]:
         "wait_share": _mean(_values(run.rows, "rl/wait_share")),
         "samplers_wait_share": _mean(_values(run.rows, "rl/samplers_wait_share")),
         **common,
+        "steps_without_loss": _values(run.rows, "rl/answer_tokens").count(0.0),
         "plots": [REWARDS_PLOT, *common["plots"]],
     }
 
