@@ -168,7 +168,7 @@ def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(fault: str, base_
     assert all(rollout.note for rollout in marked if rollout.reason == reason[fault])
 
 
-@pytest.mark.parametrize("samplers", [0, 2])
+@pytest.mark.parametrize("samplers", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_a_shift_by_one_token_is_refused_at_the_first_step(
     samplers: int, base_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
