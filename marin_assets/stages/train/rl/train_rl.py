@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -76,7 +77,8 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
     assert run is not None
     combine_steps(config.output_path, config.num_train_steps)
     for folder in FOLDERS_OF_A_RUN:
-        remove_folder(join(config.output_path, folder))
+        with suppress(FileNotFoundError):  # a bucket has no empty folders, and an earlier attempt may have removed it
+            remove_folder(join(config.output_path, folder))
     plot_rewards(run.rows, join(config.output_path, REWARDS_PLOT))
     return _result(config, run)
 

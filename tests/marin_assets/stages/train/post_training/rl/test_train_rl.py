@@ -130,6 +130,10 @@ def test_a_training_that_was_killed_is_resumed_to_the_same_bytes(
     assert (tmp_path / "metrics.jsonl").exists()
     train_rl(config)
     assert results_of(tmp_path) == results_of(plain[0])
+    finished = train_rl(config)  # again, as after a kill at its very end
+    assert finished["resumed_from_step"] == 5
+    assert results_of(tmp_path) == results_of(plain[0])
+    assert finished["reward_end"] == plain[1]["reward_end"]
 
 
 @pytest.mark.long
