@@ -18,8 +18,8 @@ from marin_assets.stages.train.rl.batch import Arrays, arrays_of, choose_used, g
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
-from marin_assets.stages.train.rl.sampler import read_unit, remove_units
-from marin_assets.stages.train.rl.samplers import Samplers, Work
+from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
+from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
 from marin_assets.stages.train.rl.weights import publish, remove_before, weights_path
 from marin_assets.stages.train.specs.precision import read_precision
 from marin_resources.storage.files import exists, read_bytes, remove, write_json

@@ -27,7 +27,7 @@ from marin_assets.stages.train.rl.batch import Arrays
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.loop import Loop, Trained
 from marin_assets.stages.train.rl.loss import Batch, loss_function, token_logprobs
-from marin_assets.stages.train.rl.samplers import Samplers
+from marin_assets.stages.train.rl.sampling.samplers import Samplers
 from marin_assets.stages.train.vocabulary import rows_of
 
 OF_THE_LOSS = ("ratio_mean", "ratio_max", "mismatch_max", "bound_share", "k3_of_sampler", "kl", "entropy")

@@ -29,8 +29,8 @@ from marin_assets.stages.train.resumable import FinishedRun, curve_of, result_of
 from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
 from marin_assets.stages.train.rl.plot import plot_rewards
 from marin_assets.stages.train.rl.rollout import combine_steps, count_rollouts, read_rollouts
-from marin_assets.stages.train.rl.sampler import UNITS
-from marin_assets.stages.train.rl.samplers import opened_samplers
+from marin_assets.stages.train.rl.sampling.sampler import UNITS
+from marin_assets.stages.train.rl.sampling.samplers import opened_samplers
 from marin_assets.stages.train.train_lm import check_shape
 from marin_assets.stages.train.vocabulary import require_rows
 from marin_resources.step_api.hosts import host_count

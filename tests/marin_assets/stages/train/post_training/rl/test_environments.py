@@ -10,12 +10,12 @@ import pytest
 from rl_environments import Faulty
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.rl.environment_process import EnvironmentFault, EnvironmentProcess
 from marin_assets.stages.train.rl.environments.calculator import Calculator
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
 from marin_assets.stages.train.rl.environments.repeat_word import RepeatWord
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentFault, EnvironmentProcess
 from marin_assets.step.values import unwrap_versioned_value
 
 ALL = [TargetWord(), RepeatWord(), RepeatWord(held_out=True), DigitSums(), Calculator()]

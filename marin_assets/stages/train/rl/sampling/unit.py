@@ -12,9 +12,9 @@ from typing import Any
 
 from marin_assets.inference.decoder import Completion, Decoder, Prompt
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.environment_process import EnvironmentFault, EnvironmentProcess
 from marin_assets.stages.train.rl.plan import PlannedGroup, Unit
 from marin_assets.stages.train.rl.rollout import Rollout
+from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentFault, EnvironmentProcess
 
 SEEDS_OF_TURNS = 2**32
 

@@ -18,9 +18,9 @@ from marin_assets.stages.train.inputs.hf_folder import read_hf_config
 from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start, generation_config
 from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
 from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
-from marin_assets.stages.train.rl.environment_process import EnvironmentProcess
 from marin_assets.stages.train.rl.plan import Unit
 from marin_assets.stages.train.rl.rollout import Rollout
+from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentProcess
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_resources.storage.files import exists, read_json, remove_folder, write_json
 from marin_resources.storage.paths import join
@@ -59,7 +59,7 @@ class Sampler:
 
     def _sample(self, unit: Unit) -> list[Rollout]:
         from marin_assets.inference.decoder import Decoder
-        from marin_assets.stages.train.rl.unit import UnitSampler
+        from marin_assets.stages.train.rl.sampling.unit import UnitSampler
 
         if unit.weights_step != self._weights_step:
             model, self._digest = self._reader.read(self._config.output_path, unit.weights_step)
@@ -75,7 +75,7 @@ class Sampler:
 @contextmanager
 def open_sampler(config: str) -> Iterator[Sampler]:
     """A sampler for the block, in a process of its own. `config` is JSON."""
-    from marin_assets.stages.train.rl.numbers import use_numbers_of_training
+    from marin_assets.stages.train.rl.sampling.numbers import use_numbers_of_training
 
     own: TrainRlConfig = decode(json.loads(config))
     use_numbers_of_training(own)

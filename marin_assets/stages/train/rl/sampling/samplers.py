@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.plan import Unit
-from marin_assets.stages.train.rl.sampler import Sampler, open_sampler, open_sampler_here
+from marin_assets.stages.train.rl.sampling.sampler import Sampler, open_sampler, open_sampler_here
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.replicas import Replicas
 from marin_resources.ray_tpu.worker.object_process import CallError, ObjectProcess, ObjectProcesses
