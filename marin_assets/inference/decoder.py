@@ -20,6 +20,7 @@ from marin_assets.inference.jax_model import (
     logits_at,
     mesh_for,
     padded_length,
+    rebound,
     replicate,
     require_known,
 )
@@ -44,6 +45,8 @@ class Prompt:
     seed: int = 0
     sampling: tuple[tuple[str, float], ...] = field(default=(), repr=False)
     """Further settings of the draw, by their names in OpenAI's API: ("top_p", 0.95)."""
+    keeps_drawn_logprobs: bool = field(default=False, repr=False)
+    """Whether its completion has `drawn_logprobs`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,11 @@ class Completion:
     """Number of generated tokens; a server may report nothing else about them."""
     prompt_tokens: int = 0
     """Number of the prompt's tokens as a server counts them, of a prompt that was sent as text."""
+    end_token: int | None = None
+    """The token at which the model ended it; None if a text or the length did."""
+    drawn_logprobs: tuple[float, ...] = ()
+    """Log-probabilities at the prompt's temperature, of the tokens and then of `end_token`, if the prompt keeps
+    them and is not of temperature 0."""
 
 
 @dataclass
@@ -69,6 +77,8 @@ class _Row:
     random: Any
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    drawn_logprobs: list[float] = field(default_factory=list)
+    end_token: int | None = None
 
 
 class Decoder:
@@ -87,6 +97,14 @@ class Decoder:
         self._sizes = sorted({-(-size // len(devices)) * len(devices) for size in sizes})
         self._rows: list[_Row] = []
         self._next, self._next_logits = bound(_next, self._model), bound(_next_logits, self._model)
+
+    def replace_weights(self, model: Any) -> None:
+        """Take the weights of another model of the same shape, while no text is under way. Nothing is compiled."""
+        import jax
+
+        assert self.is_idle
+        self._model = replicate(model, jax.local_devices())
+        self._next, self._next_logits = (rebound(function, self._model) for function in (self._next, self._next_logits))
 
     @property
     def has_room(self) -> bool:
@@ -170,12 +188,16 @@ class Decoder:
             choose(logits[i], row.prompt.temperature, row.random, **dict(row.prompt.sampling))
             for i, row in enumerate(self._rows)
         ]
+        for i, row in enumerate(self._rows):
+            if row.prompt.keeps_drawn_logprobs and row.prompt.temperature:
+                row.drawn_logprobs.append(float(log_softmax(logits[i] / row.prompt.temperature)[ids[i]]))
         return ids, [log_softmax(logits[i])[token] for i, token in enumerate(ids)]
 
     def _advance(self, row: _Row, token: int, logprob: float) -> Completion | None:
         """Add a token to a text. Returns it if that ends it."""
         prompt = row.prompt
         if token in self.tokenizer.stop_token_ids or token in prompt.stop_ids:
+            row.end_token = token
             return self._completion(row, "stop")
         row.ids.append(token)
         row.logprobs.append(logprob)
@@ -188,7 +210,15 @@ class Decoder:
         for stop in row.prompt.stops:
             text = text.split(stop)[0]
         ids, logprobs = tuple(row.ids), tuple(row.logprobs)
-        return Completion(text=text, ids=ids, logprobs=logprobs, finish=finish, tokens=len(ids))
+        return Completion(
+            text=text,
+            ids=ids,
+            logprobs=logprobs,
+            finish=finish,
+            tokens=len(ids),
+            end_token=row.end_token,
+            drawn_logprobs=tuple(row.drawn_logprobs),
+        )
 
     def _text(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=True)

@@ -225,3 +225,12 @@ def bound(function: Callable[..., Any], model: Any) -> Callable[..., Any]:
         return function(eqx.combine(jax.tree.unflatten(tree, leaves), rest), *inputs)
 
     return partial(jax.jit(compute), leaves)
+
+
+def rebound(function: Callable[..., Any], model: Any) -> Callable[..., Any]:
+    """A function that `bound` returned, with the arrays of another model of the same shape. Nothing is compiled."""
+    import equinox as eqx
+    import jax
+
+    assert isinstance(function, partial)
+    return partial(function.func, jax.tree.leaves(eqx.filter(model, eqx.is_array)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from marin_assets.defaults import (
     default_download,
     default_dpo,
     default_eval,
+    default_rl,
     default_sft,
     default_text_files,
     default_tokenize_chats,
@@ -22,14 +24,19 @@ from marin_assets.defaults import (
 from marin_assets.inference.engine import TORCH, EngineError
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.train.config import TrainDpoConfig
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import ChatSpec
+from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
+from marin_assets.stages.train.rl.environments.target_word import TargetWord
+from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
 from marin_assets.step.partitions.sets import dynamic
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
-from marin_assets.step.values import InputName, unwrap_versioned_value
+from marin_assets.step.values import ConfigError, InputName, unwrap_versioned_value, versioned
 from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 
 
@@ -152,3 +159,51 @@ def test_what_divides_files_of_text_is_in_their_version(change: dict[str, Any]) 
     hashes = [{node.name: node.version.hash for node in graph} for graph in (one, other)]
     assert hashes[0]["raw/letters"] == hashes[1]["raw/letters"]
     assert hashes[0]["documents/letters"] != hashes[1]["documents/letters"]
+
+
+def rl_hash(environments: Any, **settings: Any) -> str:
+    model = default_train("a", {}, LlamaSpec(), TrainLmConfig(components={}, tokenizer_path=""))
+    step = default_rl("b", model, environments, TrainRlConfig(**settings))
+    return build_graph([step])[step].version.hash
+
+
+def test_reinforcement_learning_is_versioned_by_what_changes_its_result() -> None:
+    plain = rl_hash({"the": TargetWord()})
+    assert plain == rl_hash({"the": lesson_of(TargetWord())}, num_train_steps=100, samplers=3, keep_last_checkpoints=1)
+    assert plain == rl_hash({"the": TargetWord()}, num_train_steps=versioned(100))
+    others = {
+        rl_hash({"the": TargetWord(word=" a")}),
+        rl_hash({"the": DigitSums()}),
+        rl_hash({"the": lesson_of(TargetWord(), weight=2.0)}),
+        rl_hash({"the": TargetWord()}, staleness=1),
+        rl_hash({"the": TargetWord()}, num_train_steps=101),
+    }
+    assert len({plain, *others}) == 6
+
+
+def test_reinforcement_learning_begins_with_the_export_of_a_step_and_is_evaluated_as_a_model() -> None:
+    model = default_train("a", {}, LlamaSpec(), TrainLmConfig(components={}, tokenizer_path=""))
+    step = default_rl("b", model, {"mine": Lesson(environment="rl_environments:Plain", arguments={"word": "x"})})
+    graph = build_graph([default_eval(step)])
+    config = resolve(graph[step], graph, lambda output: "/p/" + output.relative(), "/p")
+    assert config.start.path == config.tokenizer_path == f"/p/{graph[model].output.relative()}/hf"
+    assert step.name == "checkpoints/b"
+    assert step.resumable
+
+
+@pytest.mark.parametrize(
+    ("model", "environments", "settings", "says"),
+    [
+        ("checkpoints/a", {"the": TargetWord()}, TrainRlConfig(), "begins with 'checkpoints/a'"),
+        (InputName.hardcoded("a"), TargetWord(), TrainRlConfig(), "expected them by name"),
+        (InputName.hardcoded("a"), {"the": TargetWord}, TrainRlConfig(), "expected an object of a dataclass"),
+        (InputName.hardcoded("a"), {}, TrainRlConfig(), "lessons is empty"),
+        (InputName.hardcoded("a"), {"the": TargetWord()}, {"groups": 8}, "train_config of type dict"),
+        (InputName.hardcoded("a"), {"the": TargetWord()}, TrainRlConfig(groups=3), "Step 'checkpoints/b': groups is 3"),
+    ],
+)
+def test_a_mistake_in_reinforcement_learning_is_a_sentence(
+    model: Any, environments: Any, settings: Any, says: str
+) -> None:
+    with pytest.raises((ConfigError, TrainError), match=re.escape(says)):
+        default_rl("b", model, environments, settings)

@@ -176,9 +176,9 @@ def result_of(run: FinishedRun) -> dict[str, Any]:
     return {
         "tokens_per_second": statistics.median(_values(run.rows, "throughput/tokens_per_second")),
         "train_loss_end": statistics.fmean(losses[-LAST_STEPS:]) if losses else None,
-        "loss_curve": _curve_of(_values(run.rows, "train/loss")),
-        "validation_curve": _curve_of(_values(run.rows, run.validation_loss)),
-        **{name: _curve_of(_values(run.rows, metric)) for name, metric in CURVES.items()},
+        "loss_curve": curve_of(_values(run.rows, "train/loss")),
+        "validation_curve": curve_of(_values(run.rows, run.validation_loss)),
+        **{name: curve_of(_values(run.rows, metric)) for name, metric in CURVES.items()},
         "model_path": EXPORT,
         "plots": [PLOT, CURVES_PLOT],
         "links": dict(run.links),
@@ -199,7 +199,7 @@ def _flops(rows: Sequence[Row]) -> dict[str, float]:
     return flops | ({"mfu": round(statistics.median(shares) / 100, 4)} if shares else {})
 
 
-def _curve_of(losses: list[float]) -> list[float]:
+def curve_of(losses: list[float]) -> list[float]:
     """The means of CURVE_POINTS equal parts, or all losses if they are fewer."""
     parts = min(CURVE_POINTS, len(losses))
     edges = [round(i * len(losses) / parts) for i in range(parts + 1)] if parts else []

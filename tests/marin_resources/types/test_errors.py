@@ -36,6 +36,7 @@ NO_SENTENCES = {
     "marin_assets.stages.evaluate.lm_eval_tasks.task_requests._Built": CONTROL_FLOW,
     "marin_assets.stages.filter.words.spacy_chunks.TooManyAffixes": CONTROL_FLOW,
     "marin_assets.documents.chats.not_a_chat.NotAChat": "its text is the name by which the row is counted",
+    "marin_assets.stages.train.rl.sampling.environment_process.EnvironmentFault": "its text is the counted reason",
     "marin_resources.host.http_request.OtherOriginError": "its text is the origin alone",
     "marin_resources.host.http_request.TooSlowError": PHRASE,
     "marin_resources.ray_tpu.backend.SubmissionLeftError": PHRASE,

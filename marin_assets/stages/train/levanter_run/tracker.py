@@ -44,6 +44,7 @@ SHOWN = {
     "throughput/tokens_per_second": "tokens_per_second",
     "throughput/mfu": "mfu_percent",
     "mixture/weight/": "",
+    "rl/reward": "reward",
 }
 """Levanter's names -> ours, of the numbers that people look at while it trains. Weights of a mixture keep theirs."""
 

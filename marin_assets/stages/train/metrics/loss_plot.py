@@ -40,7 +40,7 @@ def plot_losses(rows: Sequence[Row], path: str, *, validation_loss: str = "eval/
     axes.set(xlabel="step", ylabel="loss (nats a token)" if validation_loss in IN_NATS else "loss")
     axes.grid(alpha=0.3)
     axes.legend()
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def series(rows: Sequence[Row], name: str) -> tuple[list[int], list[float]]:
@@ -69,10 +69,10 @@ def plot_curves(rows: Sequence[Row], path: str) -> None:
         if len(weights) <= MOST_WEIGHTS:
             panels[-1].legend(fontsize="small")
     panels[-1].set(xlabel="step")
-    _write(figure, path)
+    write_figure(figure, path)
 
 
-def _write(figure: Figure, path: str) -> None:
+def write_figure(figure: Figure, path: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     buffer = io.BytesIO()

@@ -28,6 +28,7 @@ KEPT = (
     "optim/",
     "grad/norm/total",
     "mixture/",
+    "rl/",
     "throughput/tokens_per_second",
     "throughput/duration",
     "throughput/loading_time",

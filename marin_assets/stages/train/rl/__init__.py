@@ -1,0 +1,15 @@
+"""Reinforcement learning on rewards that a program computes: a training whose data the model itself makes.
+
+train_rl        the stage: from a model and environments to a trained model
+config          its config, and the checks of it
+environments/   tasks: prompts, rewards, replies
+lessons         which environments a training draws its examples from, and how often
+objective       objectives by name; `batch` computes their advantages, `loss` their losses
+plan            what a step samples: a function of the config and the step
+rollout         one answer of the model with its reward, and the tables of them
+weights         the weights of a step as a file
+sampling/       the answers and their rewards, in this process or in others
+run, loop       the training by Levanter around all this
+
+May import the rest of stages.train, and marin_assets.inference.
+"""

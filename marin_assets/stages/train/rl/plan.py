@@ -1,0 +1,70 @@
+"""The plan of a step: which examples are sampled, by which weights, with which random numbers.
+
+It is a function of the config and of the step alone. So any sampler may sample any unit of it, in any order.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from marin_assets.stages.train.rl.config import TrainRlConfig
+
+EXAMPLES = 2**31
+"""Numbers of examples are drawn below this. An environment with fewer takes the rest of a division."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedGroup:
+    """An example that is answered several times."""
+
+    number: int
+    """Position in the step."""
+    lesson: str
+    index: int
+    """Number of the example."""
+    seeds: tuple[int, ...]
+    """Seeds of the random numbers, one for each answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A part of a step that is sampled by itself."""
+
+    step: int
+    number: int
+    weights_step: int
+    """Number of updates that the weights have had."""
+    groups: tuple[PlannedGroup, ...]
+
+
+def weights_step_of(config: TrainRlConfig, step: int) -> int:
+    """The number of updates after which the weights sample the batch of `step`."""
+    return max(0, step - config.staleness)
+
+
+def units_of(config: TrainRlConfig, step: int) -> list[Unit]:
+    """The units of a step."""
+    size = config.groups_per_unit
+    groups = [_group(config, step, number) for number in range(config.groups)]
+    return [
+        Unit(
+            step=step,
+            number=number,
+            weights_step=weights_step_of(config, step),
+            groups=tuple(groups[number * size : (number + 1) * size]),
+        )
+        for number in range(config.groups // size)
+    ]
+
+
+def _group(config: TrainRlConfig, step: int, number: int) -> PlannedGroup:
+    draw = random.Random(f"{config.seed} {step} {number}")
+    names = sorted(config.lessons)
+    [lesson] = draw.choices(names, [config.lessons[name].weight for name in names])
+    return PlannedGroup(
+        number=number,
+        lesson=lesson,
+        index=draw.randrange(EXAMPLES),
+        seeds=tuple(draw.randrange(2**62) for _ in range(config.group_size)),
+    )

@@ -1,0 +1,122 @@
+"""A sampler: a model that samples units of a training, with the weights that the training has published.
+
+It samples in the process of the training, or in one of its own (`samplers.py`), to the same digit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from marin_assets.stages.train.inputs.hf_folder import read_hf_config
+from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start, generation_config
+from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
+from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
+from marin_assets.stages.train.rl.plan import Unit
+from marin_assets.stages.train.rl.rollout import Rollout
+from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentProcess
+from marin_assets.stages.train.specs.start import FromHuggingFace
+from marin_resources.storage.files import exists, read_json, remove_folder, write_json
+from marin_resources.storage.paths import join
+from marin_resources.wire.config_json import decode, encode
+
+UNITS = "units"
+"""Below the output, while it runs: the rollouts of units whose step is not whole yet."""
+
+log = logging.getLogger(__name__)
+
+
+class Sampler:
+    """Has a decoder, whose weights are replaced as the training continues."""
+
+    def __init__(self, config: TrainRlConfig, tokenizer_folder: str, environments: EnvironmentProcess) -> None:
+        from marin_assets.inference.tokenizer import ModelTokenizer  # jax and Levanter take 3 s to import
+        from marin_assets.stages.train.rl.weights import WeightsReader
+
+        self._config, self._environments = config, environments
+        self._tokenizer = ModelTokenizer(tokenizer_folder)
+        self._reader = WeightsReader(config, tokenizer_folder)
+        self._decoder: Any = None
+        self._weights_step, self._digest = -1, ""
+
+    def sample(self, unit: str) -> dict[str, float]:
+        """Sample a unit, JSON, and write its rollouts. Returns seconds and drawn tokens; of a unit that another process
+        has sampled already, 0."""
+        planned: Unit = decode(json.loads(unit))
+        path = unit_path(self._config.output_path, planned)
+        if exists(path):
+            return {"seconds": 0.0, "tokens": 0}
+        began = time.monotonic()
+        rollouts = self._sample(planned)
+        write_json(path, [encode(rollout) for rollout in rollouts])
+        return {"seconds": time.monotonic() - began, "tokens": sum(sum(rollout.mask) for rollout in rollouts)}
+
+    def _sample(self, unit: Unit) -> list[Rollout]:
+        from marin_assets.inference.decoder import Decoder
+        from marin_assets.stages.train.rl.sampling.unit import UnitSampler
+
+        if unit.weights_step != self._weights_step:
+            model, self._digest = self._reader.read(self._config.output_path, unit.weights_step)
+            self._weights_step = unit.weights_step
+            if self._decoder is None:
+                rows = self._config.groups_per_unit * self._config.group_size
+                self._decoder = Decoder(model, self._tokenizer, rows=rows, max_length=self._config.max_length)
+            else:
+                self._decoder.replace_weights(model)
+        return UnitSampler(self._config, self._decoder, self._environments).sample(unit, self._digest)
+
+
+@contextmanager
+def open_sampler(config: str) -> Iterator[Sampler]:
+    """A sampler for the block, in a process of its own. `config` is JSON."""
+    from marin_assets.stages.train.rl.sampling.numbers import use_numbers_of_training
+
+    own: TrainRlConfig = decode(json.loads(config))
+    use_numbers_of_training(own)
+    with open_sampler_here(own) as sampler:
+        yield sampler
+
+
+@contextmanager
+def open_sampler_here(config: TrainRlConfig) -> Iterator[Sampler]:
+    """A sampler for the block, in a process whose jax is set as in a training. Raises TrainError."""
+    with (
+        tempfile.TemporaryDirectory(prefix="marin-sampler-") as folder,
+        EnvironmentProcess(config.lessons, timeout_s=config.method_timeout_s) as environments,
+    ):
+        yield Sampler(config, stage_model_tokenizer(config, os.path.join(folder, "tokenizer")), environments)
+
+
+def stage_model_tokenizer(config: TrainRlConfig, folder: str) -> str:
+    """Copy the tokenizer to a local folder, with the template and the stop tokens that the export will have."""
+    training = as_training(config)
+    assert isinstance(training.start, FromHuggingFace)
+    hf_path = training.start.path
+    stage_tokenizer(config.tokenizer_path, folder, read_hf_config(hf_path)["model_type"])
+    if (template := chat_template_of_start(training.start, config.tokenizer_path)) is not None:
+        set_chat_template(folder, template)
+    from marin_assets.inference.tokenizer import ModelTokenizer
+
+    own = ModelTokenizer(folder)
+    generation = generation_config(training, bos=own.bos_token_id, eos=own.eos_token_id)
+    write_json(join(folder, "generation_config.json"), generation)
+    return folder
+
+
+def unit_path(output_path: str, unit: Unit) -> str:
+    return join(output_path, UNITS, f"{unit.step:07}", f"{unit.number:04}.json")
+
+
+def read_unit(output_path: str, unit: Unit) -> list[Rollout]:
+    return [decode(rollout) for rollout in read_json(unit_path(output_path, unit))]
+
+
+def remove_units(output_path: str, step: int) -> None:
+    """Remove the units of a step, whose table is written."""
+    remove_folder(join(output_path, UNITS, f"{step:07}"))

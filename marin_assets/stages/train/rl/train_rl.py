@@ -1,0 +1,118 @@
+"""Train a model by reinforcement learning: on answers that it gives itself, by rewards that environments compute.
+
+In:  the model to begin with, a Hugging Face folder with its tokenizer; environments (`environments/environment.py`).
+Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metrics.jsonl, plots/loss.png; and
+     rollouts/          every answer that was drawn, with its reward, and why it was not used if it was not
+     plots/rewards.png  mean reward of the lessons by step
+     weights/, units/ and plans/ exist while it runs.
+     metrics.jsonl has rl/reward, rl/reward/<lesson>, rl/staleness, rl/rollouts_unused, rl/groups_without_variance,
+     rl/answer_tokens, rl/truncated_share, rl/wait_share, rl/samplers_wait_share and rl/drawn_tokens_per_second; and of
+     the loss train/ratio_mean, train/ratio_max, train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl
+     and train/entropy.
+
+The weights are a function of the config alone: any number of samplers, and any kills, give the same bytes on the same
+hardware, as long as no method of an environment comes near its time limit.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.inputs.hf_folder import hf_shape
+from marin_assets.stages.train.metrics.metrics import Row
+from marin_assets.stages.train.resumable import FinishedRun, curve_of, result_of, run_resumably
+from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
+from marin_assets.stages.train.rl.plot import plot_rewards
+from marin_assets.stages.train.rl.rollout import combine_steps, count_rollouts, read_rollouts
+from marin_assets.stages.train.rl.sampling.sampler import UNITS
+from marin_assets.stages.train.rl.sampling.samplers import opened_samplers
+from marin_assets.stages.train.train_lm import check_shape
+from marin_assets.stages.train.vocabulary import require_rows
+from marin_resources.step_api.hosts import host_count
+from marin_resources.storage.files import remove_folder
+from marin_resources.storage.paths import join
+
+KINDS = ("levanter", "jax")
+REWARDS_PLOT = "plots/rewards.png"
+FOLDERS_OF_A_RUN = ("weights", "plans", UNITS)
+PART = 0.1
+"""Share of the steps, whose mean reward is that at the start, and that at the end."""
+
+
+def train_rl(config: TrainRlConfig) -> dict[str, Any]:
+    """Train, or resume training from the last checkpoint, and export.
+
+    Returns steps, parameters, reward_start and reward_end (means over the first and the last tenth of the steps),
+    rewards_end by lesson, reward_curve, rollouts, rollouts_used, rollouts_unused (by reason), mismatch_max (the largest
+    difference of a log-probability between sampling and loss, in nats, where both had the same weights), staleness,
+    wait_share (of the training, for rollouts), samplers_wait_share, and what `train_lm` returns of a run. Raises
+    TrainError for an invalid config, an environment that cannot be opened, and a sampler that differs from the loss.
+    """
+    config.check_fields()
+    if host_count() > 1:
+        raise TrainError("This trains on one host, and the step has several. Request a slice of one host.")
+    training = as_training(config)
+    assert training.start is not None
+    shape = hf_shape(training.model)  # type: ignore[arg-type]
+    check_shape(training, shape)
+    if config.max_length is not None and config.max_length > shape.max_seq_len:
+        raise TrainError(
+            f"max_length is {config.max_length}, and the model takes at most {shape.max_seq_len} tokens. Lower it."
+        )
+    require_rows(None, training.start, config.tokenizer_path)
+    with opened_samplers(config) as samplers:
+        from marin_assets.stages.train.rl.run import run_levanter_rl  # jax and Levanter take 3 s to import
+
+        run = run_resumably(
+            training,
+            partial(run_levanter_rl, config=config, samplers=samplers),
+            family=shape.family,
+            validation_loss="eval/loss",
+        )
+    assert run is not None
+    combine_steps(config.output_path, config.num_train_steps)
+    for folder in FOLDERS_OF_A_RUN:
+        with suppress(FileNotFoundError):  # a bucket has no empty folders, and an earlier attempt may have removed it
+            remove_folder(join(config.output_path, folder))
+    plot_rewards(run.rows, join(config.output_path, REWARDS_PLOT))
+    return _result(config, run)
+
+
+def _result(config: TrainRlConfig, run: FinishedRun) -> dict[str, Any]:
+    rewards = _values(run.rows, "rl/reward")
+    part = max(round(len(rewards) * PART), 1)
+    last = run.rows[-part:]
+    same_weights = [row for row in run.rows if row.get("rl/staleness") == 0]
+    common = result_of(run)
+    return {
+        "steps": config.num_train_steps,
+        "parameters": run.parameters.total,
+        "reward_start": _mean(rewards[:part]),
+        "reward_end": _mean(rewards[-part:]),
+        "rewards_end": {name: _mean(_values(last, f"rl/reward/{name}")) for name in sorted(config.lessons)},
+        "reward_curve": curve_of(rewards),
+        **count_rollouts(read_rollouts(config.output_path)),
+        "mismatch_max": max(_values(same_weights, "train/mismatch_max"), default=None),
+        "staleness": _mean(_values(run.rows, "rl/staleness")),
+        "wait_share": _mean(_values(run.rows, "rl/wait_share")),
+        "samplers_wait_share": _mean(_values(run.rows, "rl/samplers_wait_share")),
+        **common,
+        "steps_without_loss": _values(run.rows, "rl/answer_tokens").count(0.0),
+        "plots": [REWARDS_PLOT, *common["plots"]],
+    }
+
+
+def _values(rows: Sequence[Row], metric: str) -> list[float]:
+    return [row[metric] for row in rows if metric in row]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(statistics.fmean(values), 6) if values else None
+
+
+__all__ = ["TrainRlConfig", "train_rl"]
