@@ -6,14 +6,15 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 from nano_training import weights_of
+from random_llama import write_random_llama
 from rl_environments import Faulty
 from rl_training import adam, results_of, rl_config, run_to, samplers_below
 
@@ -30,17 +31,18 @@ from marin_resources.hardware.resources import cpu
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, reserve
 
 END_TOKENS = (",", ".", "Ċ")
+WINDOW, EOS = 64, 1
 
 
 @pytest.fixture(scope="module")
-def model(base_path: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model that has seen some text, and ends an answer at each comma, full stop or end of a line."""
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model of random weights, which ends an answer at each comma, full stop or end of a line."""
     folder = tmp_path_factory.mktemp("model") / "hf"
-    shutil.copytree(base_path, folder)
+    folder.mkdir()
+    write_random_llama(folder, list(topics.values())[:50], WINDOW)
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    generation = json.loads((folder / "generation_config.json").read_text())
-    generation["eos_token_id"] = [1, *(vocabulary[text] for text in END_TOKENS)]
-    (folder / "generation_config.json").write_text(json.dumps(generation))
+    ends = {"eos_token_id": [EOS, *(vocabulary[text] for text in END_TOKENS)]}
+    (folder / "generation_config.json").write_text(json.dumps(ends))
     return str(folder)
 
 
@@ -77,7 +79,8 @@ def test_every_rollout_is_in_the_table_with_what_it_was_drawn_with(plain: tuple[
     assert all(0 in rollout.mask for rollout in in_turns)
     ended = [rollout for rollout in rollouts if rollout.lesson == "the" and rollout.finish == "stop"]
     assert ended
-    assert all(rollout.mask[-1] == 1 and rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
+    assert all(rollout.mask[-1] == 1 for rollout in ended)
+    assert all(rollout.ids[-1] == EOS or rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
     assert not {"weights", "plans", "units"} & set(os.listdir(output))
     for name in ("hf/model.safetensors", "plots/rewards.png", "plots/loss.png", "checkpoints/step-5/metadata.json"):
         assert (output / name).exists()
@@ -157,12 +160,10 @@ def test_it_is_killed_at_drawn_moments_and_gives_the_same_bytes(
 @pytest.mark.parametrize(
     "fault", ["raises", *(pytest.param(name, marks=pytest.mark.long) for name in ("hangs", "nan", "dies"))]
 )
-def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(fault: str, base_path: str, tmp_path: Path) -> None:
+def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(fault: str, model: str, tmp_path: Path) -> None:
     lessons = {"faulty": lesson_of(Faulty(fault=fault)), "mine": Lesson(environment="rl_environments:Plain",
                arguments={"word": "One"})}  # fmt: skip
-    result = train_rl(
-        rl_config(base_path, tmp_path, lessons=lessons, num_train_steps=2, method_timeout_s=0.5, staleness=0)
-    )
+    result = train_rl(rl_config(model, tmp_path, lessons=lessons, num_train_steps=2, method_timeout_s=0.5, staleness=0))
     reason = {"raises": "reward_raised", "hangs": "reward_hung", "nan": "reward_not_finite", "dies": "reward_died"}
     unused = result["rollouts_unused"]
     assert unused[reason[fault]] > 0
@@ -174,7 +175,7 @@ def test_a_reward_that_fails_costs_its_rollouts_and_is_counted(fault: str, base_
 
 @pytest.mark.parametrize("samplers", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_a_shift_by_one_token_is_refused_at_the_first_step(
-    samplers: int, base_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    samplers: int, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import numpy as np
 
@@ -185,14 +186,14 @@ def test_a_shift_by_one_token_is_refused_at_the_first_step(
     as_it_is = loop.arrays_of
     monkeypatch.setattr(loop, "arrays_of", shifted)
     with pytest.raises(TrainError, match="off between sampling and loss"):
-        train_rl(rl_config(base_path, tmp_path, samplers=samplers))
+        train_rl(rl_config(model, tmp_path, samplers=samplers))
     assert samplers_below(os.getpid()) == []
 
 
-def test_no_rollout_that_can_be_used_is_a_sentence(base_path: str, tmp_path: Path) -> None:
+def test_no_rollout_that_can_be_used_is_a_sentence(model: str, tmp_path: Path) -> None:
     lessons = {"long": lesson_of(Faulty(fault="long"))}
     with pytest.raises(TrainError, match=r"'prompt_too_long': 16.*'the prompt has \d+ tokens"):
-        train_rl(rl_config(base_path, tmp_path, lessons=lessons))
+        train_rl(rl_config(model, tmp_path, lessons=lessons))
 
 
 def test_the_model_learns_to_say_a_word_and_a_lesson_that_is_not_trained_is_reported(
@@ -275,14 +276,14 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_the_config_is_a_sentence(mistake: str, base_path: str, tmp_path: Path) -> None:
+def test_a_mistake_in_the_config_is_a_sentence(mistake: str, model: str, tmp_path: Path) -> None:
     changes, says = MISTAKES[mistake]
     with pytest.raises(TrainError, match=re.escape(says)):
-        train_rl(rl_config(base_path, tmp_path, **changes))
+        train_rl(rl_config(model, tmp_path, **changes))
 
 
-def test_a_damaged_table_of_rollouts_is_named(base_path: str, tmp_path: Path) -> None:
-    config = rl_config(base_path, tmp_path)
+def test_a_damaged_table_of_rollouts_is_named(model: str, tmp_path: Path) -> None:
+    config = rl_config(model, tmp_path)
     (tmp_path / "rollouts").mkdir()
     (tmp_path / "rollouts/step-0000000.parquet").write_bytes(b"PAR1" + json.dumps({}).encode())
     with pytest.raises(TrainError, match=r"step-0000000.parquet' are damaged"):
