@@ -7,7 +7,7 @@ the top: import it inside functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from marin_assets.inference.completion_fields import SERVED
@@ -32,6 +32,10 @@ from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
 TEXTS_OF_A_ROW = 4
 """Texts that a packed row stands for: the choices of a usual question."""
+
+
+Sizes = tuple[bool, int, int, int]
+"""Whether a batch is packed, and its rows, inputs and targets, padded."""
 
 
 class JaxLM(TokenLM):
@@ -63,21 +67,20 @@ class JaxLM(TokenLM):
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
         for ids in rows:
             require_known(ids, self._model)
-        packed = pack_rows(share_rows(rows, counts, self._bucket), longest_packed(self._model))
-        for batch in self._batches(packed, "log-likelihoods"):
+        longest = longest_packed(self._model)
+        packed = pack_rows(share_rows(rows, counts, self._bucket), longest)
+        for batch, sizes in self._batches(packed, longest, "log-likelihoods"):
             # Batches are those of all rows, and are kept whole: a resumed evaluation has the same shapes, and so the
             # same last digits.
             if not all(i in answers.rows for row in batch for i in row.members):
-                answers.add(*self._score_batch(batch, rows, counts))
+                answers.add(*self._score_batch(batch, sizes, rows, counts))
 
     def _score_batch(
-        self, batch: Sequence[PackedRow], texts: Sequence[Sequence[int]], counts: Sequence[int]
+        self, batch: Sequence[PackedRow], sizes: Sizes, texts: Sequence[Sequence[int]], counts: Sequence[int]
     ) -> list[dict[str, Any]]:
         import numpy as np
 
-        is_packed = batch[0].is_packed
-        rows, padded = self._sizes(is_packed)
-        length, scored = padded(max(row.length for row in batch)), padded(max(row.scored for row in batch))
+        is_packed, rows, length, scored = sizes
         tokens, positions, branches = np.zeros((3, rows, length), np.int32)
         places, targets = np.zeros((2, rows, scored), np.int32)
         members: list[tuple[int, int, slice]] = []
@@ -106,21 +109,30 @@ class JaxLM(TokenLM):
             answers.add({"place": longest_first[number], ANSWER: completion.text})
             progress.advance(1)
 
-    def _batches(self, rows: Sequence[PackedRow], requests: str) -> Iterator[list[PackedRow]]:
-        """Yield the rows of each batch, all packed or none, longest first. Log the rate and the time left."""
-        progress = LoggedProgress(requests, sum(len(row.members) for row in rows))
-        for is_packed in (True, False):
-            size, padded = self._sizes(is_packed)
-            of_kind = [row for row in rows if row.is_packed == is_packed]
-            of_kind.sort(key=lambda row: (-padded(row.length), -row.scored))
-            for begin in range(0, len(of_kind), size):
-                batch = of_kind[begin : begin + size]
-                yield batch
-                progress.advance(sum(len(row.members) for row in batch))
+    def _batches(
+        self, rows: Sequence[PackedRow], longest: int, requests: str
+    ) -> Iterator[tuple[list[PackedRow], Sizes]]:
+        """Yield the rows of each batch with its sizes, all packed or none, longest first. Log the rate and the time
+        left.
 
-    def _sizes(self, is_packed: bool) -> tuple[int, Callable[[int], int]]:
-        """The rows of a batch, and what its inputs and targets are padded to."""
-        return (self._packed_rows, packed_length) if is_packed else (self._rows, self._bucket)
+        If one row is packed, all that fit are treated so, and all of a length have one number of targets: XLA compiles
+        each pair of sizes, which takes as long as a hundred small batches.
+        """
+        progress = LoggedProgress(requests, sum(len(row.members) for row in rows))
+        most_packed = longest if any(row.is_packed for row in rows) else 0
+        for is_packed in (True, False):
+            size, padded = (self._packed_rows, packed_length) if is_packed else (self._rows, self._bucket)
+            of_kind = [row for row in rows if (row.length <= most_packed) is is_packed]
+            of_kind.sort(key=lambda row: (-padded(row.length), -row.scored))
+            batches = [of_kind[begin : begin + size] for begin in range(0, len(of_kind), size)]
+            lengths = [padded(max(row.length for row in batch)) for batch in batches]
+            targets: dict[int, int] = {}
+            for batch, length in zip(batches, lengths, strict=True):
+                targets[length] = max(targets.get(length, 0), *(row.scored for row in batch))
+            for batch, length in zip(batches, lengths, strict=True):
+                scored = targets[length] if is_packed else max(row.scored for row in batch)
+                yield batch, (is_packed, size, length, padded(scored))
+                progress.advance(sum(len(row.members) for row in batch))
 
     def _bucket(self, length: int) -> int:
         return padded_length(length, self._max_length)
