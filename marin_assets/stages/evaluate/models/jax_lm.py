@@ -34,6 +34,9 @@ TEXTS_OF_A_ROW = 4
 """Texts that a packed row stands for: the choices of a usual question."""
 
 
+MANY_TEXTS = 16_000
+"""Texts from which rows are packed: of fewer, a small model takes longer to compile the packed rows than they save."""
+
 Sizes = tuple[bool, int, int, int]
 """Whether a batch is packed, and its rows, inputs and targets, padded."""
 
@@ -67,7 +70,7 @@ class JaxLM(TokenLM):
     def _score_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int], answers: Answers) -> None:
         for ids in rows:
             require_known(ids, self._model)
-        longest = longest_packed(self._model)
+        longest = longest_packed(self._model) if len(rows) >= MANY_TEXTS else 0
         packed = pack_rows(share_rows(rows, counts, self._bucket), longest)
         for batch, sizes in self._batches(packed, longest, "log-likelihoods"):
             # Batches are those of all rows, and are kept whole: a resumed evaluation has the same shapes, and so the

@@ -25,6 +25,11 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def few_texts_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax_lm, "MANY_TEXTS", 0)
+
+
 def questions(window: int) -> list[tuple[None, list[int], list[int]]]:
     """Contexts from none to longer than the window, 2 to 20 choices of 1 to 12 tokens, two of them equal."""
     drawn = random.Random(0)
