@@ -28,7 +28,7 @@ class ModelServers:
 
     def __init__(self, engine: Engine, model_folder: str, model_path: str) -> None:
         """`model_folder` is a copy of the export at `model_path` on this machine. Raises EngineError if the engine's
-        environment is not there, or the devices of this machine cannot be shared. The servers start with the block."""
+        environment does not exist, or the devices of this machine cannot be shared. The block starts the servers."""
         self.engine = engine
         self._servers: _Here | _Elsewhere = (
             _servers_elsewhere(engine, model_path) if are_elsewhere(engine) else _Here(engine, model_folder)

@@ -63,7 +63,7 @@ class ModelServer:
 
     def __init__(self, engine: Engine, model_folder: str, *, devices: str | None = None) -> None:
         """`devices` are the GPUs that it sees, as in CUDA_VISIBLE_DEVICES; all of this process if None. Raises
-        EngineError if the engine's environment is not there. The server starts with the `with` block."""
+        EngineError if the engine's environment does not exist. The server starts with the `with` block."""
         self.engine, self.model_folder = engine, model_folder
         self._devices = {} if devices is None else {DEVICES: devices}
         self.name = f"model-{uuid.uuid4().hex[:8]}"

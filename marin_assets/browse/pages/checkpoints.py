@@ -49,7 +49,7 @@ class Task:
 def checkpoints(asked: Asked) -> Shown:
     texts = list(dict.fromkeys(asked.query.texts("path")))
     if len(texts) > FOLDERS:
-        raise NotThereError(f"path is there {len(texts)} times, expected at most {FOLDERS} evaluations. Choose fewer.")
+        raise NotThereError(f"path occurs {len(texts)} times, expected at most {FOLDERS} evaluations. Choose fewer.")
     if not texts:
         return _choice(asked, [])
     trainings = read_trainings(asked.places, map(asked.places.resolve, texts))

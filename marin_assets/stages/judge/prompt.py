@@ -13,7 +13,7 @@ class JudgePrompt:
     """A checked prompt."""
 
     def __init__(self, text: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:
-        """Raises JudgeError for braces that do not match, an unknown field, or a required one that is not there."""
+        """Raises JudgeError for braces that do not match, an unknown field, or a required one that is missing."""
         try:
             self._parts = list(Formatter().parse(text))
         except ValueError as error:

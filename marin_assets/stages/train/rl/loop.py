@@ -81,7 +81,7 @@ class Loop:
         return state
 
     def _publish(self, state: Any, weights_step: int) -> None:
-        """Write the weights after so many updates, if a batch is to be sampled with them."""
+        """Write the weights after this number of updates, if a batch is to be sampled with them."""
         if not any(weights_step_of(self.config, step) == weights_step for step in self._missing_from(weights_step)):
             return
         path = weights_path(self.config.output_path, weights_step)
