@@ -17,7 +17,7 @@ from marin_resources.types.errors import MarinError
 
 LEVANTER_NAMES = {"qwen2": "qwen"}
 """Hugging Face's name of an architecture -> Levanter's, where they differ."""
-SHORTEST_LENGTH, SMALL_LENGTH = 32, 256
+SHORTEST_LENGTH = 32
 ATTENTION_BLOCK = 1024
 """Tokens of a block of Levanter's attention: a longer row is a multiple of it."""
 PACKED_LENGTH = 1024
@@ -114,13 +114,6 @@ def padded_length(length: int, most: int) -> int:
     return min(padded, most)
 
 
-def packed_length(length: int) -> int:
-    """As `padded_length` of packed rows, with three quarters of each great length too, which saves a fifth of the time;
-    of a small one another compilation takes longer."""
-    padded = padded_length(length, PACKED_LENGTH)
-    return padded * 3 // 4 if padded > SMALL_LENGTH and length <= padded * 3 // 4 else padded
-
-
 def longest_packed(model: Any) -> int:
     """Inputs of a packed row at most, 0 if the model or its device takes none.
 
@@ -134,22 +127,21 @@ def longest_packed(model: Any) -> int:
     return PACKED_LENGTH if is_packable and not slides and jax.default_backend() != "tpu" else 0
 
 
-def logits_at(model: Any, tokens: Any, places: Any, packed: tuple[Any, Any] | None = None) -> Any:
+def logits_at(model: Any, tokens: Any, places: Any) -> Any:
     """Return the logits at `places` only, (batch, scored, vocabulary) in float32.
 
-    Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it. `packed` as
-    in `hidden_of`.
+    Logits are two thirds of a small model's work. Padding is on the right, where the causal mask hides it.
     """
     import jax.numpy as jnp
 
-    return logits_of(model, jnp.take_along_axis(hidden_of(model, tokens, packed), places[..., None], axis=1))
+    return logits_of(model, jnp.take_along_axis(hidden_of(model, tokens), places[..., None], axis=1))
 
 
-def hidden_of(model: Any, tokens: Any, packed: tuple[Any, Any] | None = None) -> Any:
+def hidden_of(model: Any, tokens: Any, packed: tuple[Any, Any, Any] | None = None) -> Any:
     """Return the last hidden states of ids (batch, position): (batch, position, embed).
 
-    `packed` has, for each token of packed rows, its position in its text and its branch, both (batch, position): a
-    token attends to those before it of its own branch, and of branch 0, which all share.
+    `packed` has, for each token of packed rows, its position in its text, the part of the row that it is in, and the
+    part that it continues, all (batch, position): a token attends to those before it of these two parts.
     """
     import haliax as hax
     from levanter.layers.attention import AttentionMask
@@ -157,8 +149,8 @@ def hidden_of(model: Any, tokens: Any, packed: tuple[Any, Any] | None = None) ->
     axes = hax.Axis("batch", tokens.shape[0]), model.Pos.resize(tokens.shape[1])
     mask, options = AttentionMask.causal(), {}
     if packed is not None:
-        positions, branches = packed
-        mask = AttentionMask.explicit(hax.named(_sees(branches), (*axes, axes[1].alias("key_position"))))
+        positions, parts, roots = packed
+        mask = AttentionMask.explicit(hax.named(_sees(parts, roots), (*axes, axes[1].alias("key_position"))))
         options = {"pos_ids": hax.named(positions, axes)}
     activations = model.activations(hax.named(tokens, axes), attn_mask=mask, **options)
     # mixtures of experts return an auxiliary loss too
@@ -166,13 +158,14 @@ def hidden_of(model: Any, tokens: Any, packed: tuple[Any, Any] | None = None) ->
     return hidden.rearrange((*axes, model.Embed)).array
 
 
-def _sees(branches: Any) -> Any:
+def _sees(parts: Any, roots: Any) -> Any:
     """Whether a token attends to another, (batch, position, position): one mask, and not a causal one beside it, since
     fused kernels refuse such a mask, and would take the causal one alone."""
     import jax.numpy as jnp
 
-    of_query, of_key = branches[:, :, None], branches[:, None, :]
-    return ((of_key == 0) | (of_key == of_query)) & jnp.tri(branches.shape[1], dtype=bool)
+    of_key = parts[:, None, :]
+    seen = (of_key == parts[:, :, None]) | (of_key == roots[:, :, None])
+    return seen & jnp.tri(parts.shape[1], dtype=bool)
 
 
 def logits_of(model: Any, hidden: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from marin_assets.inference.engine import Engine, EngineError, check_engine
 from marin_assets.step.graph import Node
@@ -13,7 +14,6 @@ from marin_resources.ray_tpu.cluster.settings import ClusterSettings
 from marin_resources.ray_tpu.cluster.settings_from_env import is_on_cluster
 from marin_resources.ray_tpu.environment.extras import met_here
 from marin_resources.ray_tpu.requirements import MissingByStep, MissingRequirement, Requirements, merge_missing
-from marin_resources.types.errors import MarinError
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def missing_requirements_of(nodes: Iterable[Node], prefix: str) -> MissingByStep
     """
     by_step = {node.name: node for node in nodes}  # of all partitions of a step, one
     on_cluster = is_on_cluster(None)
-    missing = {} if on_cluster else merge_missing(_missing_engines(by_step), _missing_programs(by_step))
+    missing = {} if on_cluster else merge_missing(_missing_engines(by_step), _missing_things(by_step))
     required = [requirements for requirements in map(requirements_of, by_step.values()) if not requirements.plain]
     if not on_cluster:
         required = [requirements for requirements in required if not met_here(requirements)]
@@ -71,17 +71,16 @@ def _missing_engine(engine: Engine) -> MissingRequirement | None:
     return None
 
 
-def _missing_programs(by_step: Mapping[str, Node]) -> MissingByStep:
-    """The steps whose configs name a program that this machine does not have. One look for each kind of config."""
-    configs = {name: node.step.config for name, node in by_step.items() if hasattr(node.step.config, "program")}
-    lacking: dict[type, MissingRequirement] = {}
-    for kind, config in {type(config): config for config in configs.values()}.items():
-        try:
-            config.check_machine()
-        except MarinError as error:
-            requirement = f"{config.program}, which this machine does not have"
-            lacking[kind] = MissingRequirement(verb="needs", what=requirement, remedy=str(error))
-    return {name: (lacking[type(config)],) for name, config in configs.items() if type(config) in lacking}
+def _missing_things(by_step: Mapping[str, Node]) -> MissingByStep:
+    """The steps whose configs need a program or a file that this machine does not have. One look for equal needs."""
+    configs = {name: node.step.config for name, node in by_step.items() if hasattr(node.step.config, "needs_here")}
+    needs = {name: (type(config), config.needs_here()) for name, config in configs.items()}
+    missing: dict[Any, tuple[MissingRequirement, ...]] = {}
+    for name, config in configs.items():
+        if needs[name] not in missing:
+            pairs = config.missing_here()
+            missing[needs[name]] = tuple(MissingRequirement(verb="needs", what=what, remedy=fix) for what, fix in pairs)
+    return {name: missing[need] for name, need in needs.items() if missing[need]}
 
 
 def _local_backend() -> Backend:

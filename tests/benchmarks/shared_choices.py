@@ -36,16 +36,16 @@ def main() -> int:
     contexts = [lm.tok_encode(text)[: WINDOW - 1 - (i % 100)] for i, text in enumerate(texts)]
     requests = [(None, context, [choice]) for context in contexts for choice in (5, 6, 7, 8)]
 
-    def alone(texts: Any, counts: Any, room: Callable[[int], int]) -> list[prefix_sharing.SharedRow]:
-        return [prefix_sharing.SharedRow(text[:-1], [i], counts[i]) for i, text in enumerate(texts)]
+    def alone(texts: Any, counts: Any, room: Callable[[int], int]) -> list[prefix_sharing.SharedInputs]:
+        return [prefix_sharing.SharedInputs(text[:-1], [i], counts[i]) for i, text in enumerate(texts)]
 
-    jax_lm.longest_packed = lambda model: 0  # packed rows have a benchmark of their own
-    sides = {"shared": prefix_sharing.share_rows, "a row for each choice": alone}
+    jax_lm.longest_packed = lambda model: 0  # filled rows have a benchmark of their own
+    sides = {"shared": prefix_sharing.share_inputs, "a row for each choice": alone}
     rates: dict[str, list[float]] = {name: [] for name in sides}
     answers = {}
     for number in range(ROUNDS + 1):
         for name, share in sides.items():
-            jax_lm.share_rows = share
+            jax_lm.share_inputs = share
             lm.kept_answers = KeptAnswers()  # an answer that exists is not computed
             began = time.monotonic()
             answers[name] = lm._loglikelihood_tokens(requests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,18 @@ from marin_assets.inference.engine import Endpoint, Engine
 from marin_assets.inference.jax_model import ModelError
 from marin_assets.stages.evaluate.models.generation_settings import check_settings, temperature_of
 from marin_assets.stages.evaluate.scores import QUESTIONS, TEXTS
-from marin_assets.stages.evaluate.suites import EvalTask
+from marin_assets.stages.evaluate.suites import EvalTask, runs_programs, splits_answers
 from marin_assets.step.config_check import check_config
-from marin_assets.step.values import THIS_OUTPUT_PATH, ensure_versioned, versioned
+from marin_assets.step.values import THIS_OUTPUT_PATH, ensure_versioned, versioned, without_versions
 from marin_resources.hardware.resources import Resources
+from marin_resources.host.sandbox import SandboxError, require_sandbox
+from marin_resources.storage.files import exists
+from marin_resources.storage.paths import join
 from marin_resources.types.errors import MarinError
 
 MOST_REPEATS = 1000
+SANDBOX = "a sandbox"
+NLTK_DATA = "nltk_data/tokenizers/punkt_tab"
 
 
 class EvaluationError(MarinError, ValueError):
@@ -81,7 +87,26 @@ class LmEvalConfig:
     time, a second at least."""
 
     def check_step(self, name: str, resources: Resources) -> None:
-        check_config(self, check_tasks, name)
+        check_config(self, check_evaluation, name)
+
+    def needs_here(self) -> tuple[str, ...]:
+        """Names of what the tasks need on the machine, beside packages."""
+        config = without_versions(self)
+        is_confirmed = config.options is not None and config.options.confirm_run_unsafe_code
+        splits = isinstance(config.mirror_path, str) and any(splits_answers(task.name) for task in eval_tasks(config))
+        return ((SANDBOX,) if is_confirmed else ()) + ((config.mirror_path,) if splits else ())
+
+    def missing_here(self) -> Iterator[tuple[str, str]]:
+        """Each need that is not met, and the remedy."""
+        for need in self.needs_here():
+            if need == SANDBOX:
+                try:
+                    require_sandbox()
+                except SandboxError as error:
+                    yield "bubblewrap, in which the programs of the model run", str(error)
+            elif not exists(join(need, NLTK_DATA)):
+                remedy = f"Copy {NLTK_DATA} to {need!r}, as nltk.download writes it, or leave IFEval out."
+                yield f"nltk's data, which its mirror {need!r} does not have", remedy
 
 
 def in_version(options: HarnessOptions | None) -> HarnessOptions | None:
@@ -100,6 +125,18 @@ def eval_tasks(config: LmEvalConfig) -> list[EvalTask]:
         task if task.num_fewshot is not None else dataclasses.replace(task, num_fewshot=config.num_fewshot)
         for task in tasks
     ]
+
+
+def check_evaluation(config: LmEvalConfig) -> None:
+    """Raise EvaluationError as `check_tasks`, and for programs that are run without a confirmation."""
+    check_tasks(config)
+    is_confirmed = config.options is not None and config.options.confirm_run_unsafe_code
+    unsafe = next((task.name for task in eval_tasks(config) if runs_programs(task.name)), None)
+    if unsafe is not None and not is_confirmed:
+        raise EvaluationError(
+            f"Task {unsafe!r} runs the programs that the model writes. Pass "
+            "HarnessOptions(confirm_run_unsafe_code=True), which runs them in a sandbox, or leave the task out."
+        )
 
 
 def check_tasks(config: LmEvalConfig) -> None:

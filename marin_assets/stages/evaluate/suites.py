@@ -24,6 +24,16 @@ class EvalTask:
         return self.alias or self.name
 
 
+def runs_programs(name: str) -> bool:
+    """Whether a task of these suites runs the programs that the model writes. Of other tasks lm-eval's index knows."""
+    return name.startswith(("humaneval", "mbpp"))
+
+
+def splits_answers(name: str) -> bool:
+    """Whether a task of these suites splits answers into sentences and words, by nltk."""
+    return name in ("ifeval", "leaderboard_ifeval")
+
+
 def _shots(shots: int, *names: str) -> tuple[EvalTask, ...]:
     return tuple(EvalTask(name, shots) for name in names)
 

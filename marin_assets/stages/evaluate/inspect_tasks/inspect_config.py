@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from marin_assets.inference.engine import Endpoint, Engine, require_engine
-from marin_assets.inference.own_python import own_python
+from marin_assets.inference.own_python import NoPythonError, own_python
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -60,14 +60,18 @@ class InspectConfig:
     save_every_s: float = 1.0
     """Least interval between two saves of finished samples, for an attempt that resumes."""
 
-    program: ClassVar[str] = "Inspect"
-
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, check_inspect, name)
 
-    def check_machine(self) -> None:
-        """Raise NoPythonError if Inspect is not on this machine."""
-        inspect_python()
+    def needs_here(self) -> tuple[str, ...]:
+        return ("Inspect",)
+
+    def missing_here(self) -> Iterator[tuple[str, str]]:
+        """Each need that this machine does not meet, and the remedy."""
+        try:
+            inspect_python()
+        except NoPythonError as error:
+            yield "Inspect, which this machine does not have", str(error)
 
 
 def inspect_python() -> str:

@@ -25,11 +25,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def few_texts_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jax_lm, "MANY_TEXTS", 0)
-
-
 def questions(window: int) -> list[tuple[None, list[int], list[int]]]:
     """Contexts from none to longer than the window, 2 to 20 choices of 1 to 12 tokens, two of them equal."""
     drawn = random.Random(0)
@@ -48,18 +43,18 @@ def questions(window: int) -> list[tuple[None, list[int], list[int]]]:
     return requests
 
 
-def packed_and_alone(lm: JaxLM, monkeypatch: pytest.MonkeyPatch, requests: list[Any]) -> tuple[int, list[Any], Any]:
-    """The number of packed rows, the scores with them, and the scores without."""
+def together_and_alone(lm: JaxLM, monkeypatch: pytest.MonkeyPatch, requests: list[Any]) -> tuple[int, list[Any], Any]:
+    """The number of trees of several branches, the scores with them in filled rows, and the scores without."""
     counted = []
-    pack = jax_lm.pack_rows
+    grow = jax_lm.grow_trees
 
-    def count(rows: Any, longest: int) -> Any:
-        packed = pack(rows, longest)
-        counted.append(sum(row.is_packed for row in packed))
-        return packed
+    def count(runs: Any, longest: int) -> Any:
+        trees = grow(runs, longest)
+        counted.append(sum(len(tree.branches) > 1 for tree in trees))
+        return trees
 
     with monkeypatch.context() as changed:
-        changed.setattr(jax_lm, "pack_rows", count)
+        changed.setattr(jax_lm, "grow_trees", count)
         together = lm._loglikelihood_tokens(requests)
         changed.setattr(jax_lm, "longest_packed", lambda model: 0)
         lm.kept_answers = KeptAnswers()
@@ -79,9 +74,20 @@ def test_packed_choices_have_the_likelihoods_of_rows_of_their_own(
     from marin_assets.inference.jax_model import load_model
 
     lm = JaxLM(*load_model(model_path), batch_size=8)
-    packed, together, alone = packed_and_alone(lm, monkeypatch, questions(lm.max_length))
-    assert packed >= 6
+    trees, together, alone = together_and_alone(lm, monkeypatch, questions(lm.max_length))
+    assert trees >= 6
     assert_equal(together, alone)
+
+
+def test_logits_are_computed_in_parts_where_all_are_too_many(model_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from marin_assets.inference.jax_model import load_model
+
+    lm = JaxLM(*load_model(model_path), batch_size=8)
+    requests = questions(lm.max_length)
+    whole = lm._loglikelihood_tokens(requests)
+    monkeypatch.setattr(jax_lm, "LOGITS_BYTES", 4 * lm._model.Vocab.size * 40)
+    lm.kept_answers = KeptAnswers()
+    assert_equal(lm._loglikelihood_tokens(requests), whole)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -94,8 +100,8 @@ def test_each_family_packs_or_takes_a_row_for_each_text(
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(f"{model_path}/{file}", folder)
     lm = JaxLM(*load_model(str(folder)), batch_size=8)
-    packed, together, alone = packed_and_alone(lm, monkeypatch, questions(lm.max_length))
-    assert (packed > 0) == (name not in NOT_PACKED)
+    trees, together, alone = together_and_alone(lm, monkeypatch, questions(lm.max_length))
+    assert (trees > 0) == (name not in NOT_PACKED)
     assert_equal(together, alone)
 
 
@@ -109,8 +115,8 @@ def test_learned_positions_begin_again_for_each_choice(model_path: str, monkeypa
     config = Gpt2Config(max_seq_len=32, hidden_dim=32, num_layers=2, num_heads=2)
     model = config.build(hax.Axis("vocab", 64), key=jax.random.PRNGKey(0))
     lm = JaxLM(model, ModelTokenizer(model_path), batch_size=8)
-    packed, together, alone = packed_and_alone(lm, monkeypatch, questions(32))
-    assert packed >= 6
+    trees, together, alone = together_and_alone(lm, monkeypatch, questions(32))
+    assert trees >= 6
     assert_equal(together, alone)
 
 

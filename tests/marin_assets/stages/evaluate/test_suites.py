@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
+from marin_assets.defaults import default_download, default_eval
 from marin_assets.documents import write_rows
+from marin_assets.plan.requirements import missing_requirements_of
 from marin_assets.stages.evaluate import suites
-from marin_assets.stages.evaluate.lm_eval import EvaluationError, LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval import EvaluationError, HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
 from marin_assets.stages.evaluate.lm_eval_config import check_tasks
 from marin_assets.stages.evaluate.lm_eval_tasks.labels import label_tasks
 from marin_assets.stages.evaluate.lm_eval_tasks.run_tasks import run_together
 from marin_assets.stages.evaluate.lm_eval_tasks.task_data import MirrorError, data_of_tasks, files_of
 from marin_assets.stages.evaluate.suites import EvalTask
+from marin_assets.step.graph import build_graph
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.ray_tpu.requirements import describe_missing
 from marin_resources.types.record import Record
 from marin_resources.wire.config_json import decode, encode
 
@@ -146,6 +150,31 @@ def test_each_suite_has_every_task_once_and_all_tasks_are_known(name: str) -> No
     labels = [task.label for task in suite]
     assert len(labels) == len(set(labels)) > 0
     check_tasks(config(tasks=suite))
+
+
+def test_programs_of_a_model_are_confirmed_when_the_step_is_created() -> None:
+    model = default_download("model", "gs://x")
+    with pytest.raises(EvaluationError, match=r"Step 'evaluation/raw/model': Task 'humaneval' runs the programs that"):
+        default_eval(model, suites.KEY_GENERATION_TASKS)
+    default_eval(model, suites.KEY_GENERATION_TASKS, options=HarnessOptions(confirm_run_unsafe_code=True))
+
+
+def test_the_plan_has_what_a_suite_needs_on_this_machine(
+    mirror: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    options = HarnessOptions(confirm_run_unsafe_code=True)
+    model = default_download("model", "gs://x")
+    graph = build_graph([default_eval(model, suites.KEY_GENERATION_TASKS, mirror=mirror, options=options)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox, data = describe_missing(missing_requirements_of(graph, str(tmp_path)))
+    step = "Step 'evaluation/raw/model' needs "
+    assert sandbox.startswith(
+        f"{step}bubblewrap, in which the programs of the model run. A program that is not trusted"
+    )
+    assert data.startswith(f"{step}nltk's data, which its mirror {mirror!r} does not have. Copy nltk_data/tokenizers/")
+    (Path(mirror) / "nltk_data/tokenizers/punkt_tab").mkdir(parents=True)
+    (Path(mirror) / "nltk_data/tokenizers/punkt_tab/english.txt").write_text("")
+    assert describe_missing(missing_requirements_of(graph, str(tmp_path))) == [sandbox]
 
 
 @pytest.mark.long
