@@ -34,8 +34,8 @@ from marin_assets.stages.evaluate.models.token_lm import TokenLM
 
 FILLED_LENGTH = 256
 """Inputs of a row that is filled with short trees; that of longer ones is the longest."""
-FILLED_TOKENS = 64
-"""Inputs of a batch of filled rows, for each of `batch_size`: of more, the attention's weights leave a CPU's caches,
+FILLED_TOKENS, FILLED_TOKENS_ON_CPU = 256, 64
+"""Inputs of a batch of filled rows, for each of `batch_size`. Of more, the weights of attention leave a CPU's caches,
 and the batch takes twice as long."""
 LOGITS_BYTES = 2**28
 """Logits that an accelerator holds at a time, as float32."""
@@ -79,6 +79,7 @@ class JaxLM(TokenLM):
         devices = jax.local_devices()
         self._devices, self._sharding = len(devices), batch_sharding(devices)
         self._model = replicate(model, devices)
+        self._filled_tokens = FILLED_TOKENS_ON_CPU if jax.default_backend() == "cpu" else FILLED_TOKENS
         self._rows = -(-batch_size // len(devices)) * len(devices)
         if self._max_length > model.Pos.size:
             raise ModelError(f"max_length is {max_length}, expected at most the model's window of {model.Pos.size}.")
@@ -118,12 +119,12 @@ class JaxLM(TokenLM):
     ) -> Iterator[Batch]:
         """Rows are dealt to the batches, and to the devices of each, by their targets: all have about as many."""
         devices = self._devices
-        size = -(-self._rows * FILLED_TOKENS // (length * devices)) if is_packed else self._rows // devices
+        size = -(-self._rows * self._filled_tokens // (length * devices)) if is_packed else self._rows // devices
         scored = {id(row): sum(counts[i] for i in row.members) for row in rows}
         ordered = sorted(rows, key=lambda row: -scored[id(row)])
         parts = -(-len(rows) // (size * devices)) * devices
         dealt = [ordered[number::parts] for number in range(parts)]
-        targets = max(sum(scored[id(row)] for row in of_device) for of_device in dealt)
+        targets = max(1, *(sum(scored[id(row)] for row in of_device) for of_device in dealt))
         most = max(LOGITS_BYTES // (4 * self._model.Vocab.size), 1)
         pieces = -(-targets // most)
         piece = -(-targets // (pieces * TARGETS_TIMES)) * TARGETS_TIMES
