@@ -92,9 +92,10 @@ class LmEvalConfig:
     def needs_here(self) -> tuple[str, ...]:
         """Names of what the tasks need on the machine, beside packages."""
         config = without_versions(self)
-        is_confirmed = config.options is not None and config.options.confirm_run_unsafe_code
-        splits = isinstance(config.mirror_path, str) and any(splits_answers(task.name) for task in eval_tasks(config))
-        return ((SANDBOX,) if is_confirmed else ()) + ((config.mirror_path,) if splits else ())
+        needs = [SANDBOX] if config.options is not None and config.options.confirm_run_unsafe_code else []
+        if isinstance(config.mirror_path, str) and any(splits_answers(task.name) for task in eval_tasks(config)):
+            needs.append(config.mirror_path)
+        return tuple(needs)
 
     def missing_here(self) -> Iterator[tuple[str, str]]:
         """Each need that is not met, and the remedy."""
