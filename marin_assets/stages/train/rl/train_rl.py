@@ -16,17 +16,19 @@ hardware, as long as no method of an environment comes near its time limit.
 
 from __future__ import annotations
 
+import hashlib
 import statistics
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.inputs.hf_folder import hf_shape
 from marin_assets.stages.train.metrics.metrics import Row
-from marin_assets.stages.train.resumable import FinishedRun, curve_of, result_of, run_resumably
-from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
+from marin_assets.stages.train.resumable import EXPORT, FinishedRun, curve_of, result_of, run_resumably
+from marin_assets.stages.train.rl.config import FREE, TrainRlConfig, as_training
+from marin_assets.stages.train.rl.orders.ledger import combine_entries
 from marin_assets.stages.train.rl.plot import plot_rewards
 from marin_assets.stages.train.rl.rollout import combine_steps, count_rollouts, read_rollouts
 from marin_assets.stages.train.rl.sampling.sampler import UNITS
@@ -34,7 +36,7 @@ from marin_assets.stages.train.rl.sampling.samplers import opened_samplers
 from marin_assets.stages.train.train_lm import check_shape
 from marin_assets.stages.train.vocabulary import require_rows
 from marin_resources.step_api.hosts import host_count
-from marin_resources.storage.files import remove_folder
+from marin_resources.storage.files import names_in, open_to_read, remove_folder
 from marin_resources.storage.paths import join
 
 KINDS = ("levanter", "jax")
@@ -65,8 +67,9 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
             f"max_length is {config.max_length}, and the model takes at most {shape.max_seq_len} tokens. Lower it."
         )
     require_rows(None, training.start, config.tokenizer_path)
-    with opened_samplers(config) as samplers:
-        from marin_assets.stages.train.rl.run import run_levanter_rl  # jax and Levanter take 3 s to import
+    with nullcontext() if config.replay_of is not None else opened_samplers(config) as samplers:
+        from marin_assets.stages.train.rl.orders.free import keep_left  # jax and Levanter take 3 s to import
+        from marin_assets.stages.train.rl.run import run_levanter_rl
 
         run = run_resumably(
             training,
@@ -75,6 +78,9 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
             validation_loss="eval/loss",
         )
     assert run is not None
+    if config.order == FREE:
+        keep_left(config)
+    combine_entries(config.output_path)
     combine_steps(config.output_path, config.num_train_steps)
     for folder in FOLDERS_OF_A_RUN:
         with suppress(FileNotFoundError):  # a bucket has no empty folders, and an earlier attempt may have removed it
@@ -104,7 +110,22 @@ def _result(config: TrainRlConfig, run: FinishedRun) -> dict[str, Any]:
         **common,
         "steps_without_loss": _values(run.rows, "rl/answer_tokens").count(0.0),
         "plots": [REWARDS_PLOT, *common["plots"]],
+        **({} if config.replay_of is None else {"same_as_replayed": _has_weights_of(config, config.replay_of)}),
     }
+
+
+def _has_weights_of(config: TrainRlConfig, source: str) -> bool:
+    """Whether the trained model is that of another training, to the same bytes."""
+    digests = []
+    for folder in (join(path, EXPORT) for path in (config.output_path, source)):
+        names = sorted(name for name in names_in(folder) if name.endswith(".safetensors"))
+        digests.append([(name, _digest(join(folder, name))) for name in names])
+    return digests[0] == digests[1]
+
+
+def _digest(path: str) -> str:
+    with open_to_read(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _values(rows: Sequence[Row], metric: str) -> list[float]:

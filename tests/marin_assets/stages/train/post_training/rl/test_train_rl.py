@@ -9,12 +9,10 @@ import re
 import signal
 from dataclasses import replace
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 from nano_training import weights_of
-from random_llama import write_random_llama
 from rl_environments import Faulty
 from rl_training import adam, results_of, rl_config, run_to, samplers_below
 
@@ -24,33 +22,12 @@ from marin_assets.stages.train.rl import loop
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.objective import Objective
+from marin_assets.stages.train.rl.orders import scheduled
 from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.hardware.resources import cpu
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, reserve
-
-END_TOKENS = (",", ".", "Ċ")
-WINDOW, EOS = 64, 1
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of random weights, which ends an answer at each comma, full stop or end of a line."""
-    folder = tmp_path_factory.mktemp("model") / "hf"
-    folder.mkdir()
-    write_random_llama(folder, list(topics.values())[:50], WINDOW)
-    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    ends = {"eos_token_id": [EOS, *(vocabulary[text] for text in END_TOKENS)]}
-    (folder / "generation_config.json").write_text(json.dumps(ends))
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def plain(model: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A training that nothing disturbed, which samples in its own process."""
-    output = tmp_path_factory.mktemp("plain")
-    return output, train_rl(rl_config(model, output))
 
 
 def test_sampling_and_loss_agree_on_every_token(plain: tuple[Path, dict[str, Any]]) -> None:
@@ -80,8 +57,8 @@ def test_every_rollout_is_in_the_table_with_what_it_was_drawn_with(plain: tuple[
     ended = [rollout for rollout in rollouts if rollout.lesson == "the" and rollout.finish == "stop"]
     assert ended
     assert all(rollout.mask[-1] == 1 for rollout in ended)
-    assert all(rollout.ids[-1] == EOS or rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
-    assert not {"weights", "plans", "units"} & set(os.listdir(output))
+    assert all(rollout.ids[-1] == 1 or rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
+    assert not {"weights", "plans", "units", "ledger"} & set(os.listdir(output))
     for name in ("hf/model.safetensors", "plots/rewards.png", "plots/loss.png", "checkpoints/step-5/metadata.json"):
         assert (output / name).exists()
 
@@ -232,8 +209,8 @@ def test_nothing_is_learnt_from_rewards_that_are_shuffled(
         random.Random(rollouts[0].step).shuffle(rewards)
         return as_it_is(config, [replace(each, reward=reward) for each, reward in zip(rollouts, rewards, strict=True)])
 
-    as_it_is = loop.choose_used
-    monkeypatch.setattr(loop, "choose_used", shuffled)
+    as_it_is = scheduled.choose_used
+    monkeypatch.setattr(scheduled, "choose_used", shuffled)
     lessons = {"the": lesson_of(TargetWord())}
     result = train_rl(rl_config(base_path, tmp_path, lessons=lessons, optimizer=adam(3e-3), **LEARNING))
     assert result["reward_end"] < 0.3
