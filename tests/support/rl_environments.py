@@ -72,6 +72,16 @@ class Slow(Turns):
         return super().reward(example, text)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Flat(Turns):
+    """All answers of this share of the examples have the reward 1."""
+
+    share: float
+
+    def reward(self, example: dict[str, Any], text: str) -> float:
+        return 1.0 if example["number"] < 1000 * self.share else super().reward(example, text)
+
+
 class Plain:
     """A class of a user's own, without a base: it wants short answers."""
 

@@ -12,7 +12,7 @@ from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.rollout import Rollout, count_rollouts, unused
 
 NOT_TRAINED, ALONE, EQUAL = "not_trained", "alone_in_its_group", "equal_rewards"
-BATCH_FULL = "batch_was_full"
+BATCH_FULL, TOO_OLD = "batch_was_full", "too_old"
 LEAST_DEVIATION = 1e-4
 """Added to the deviation of a group's rewards, as GRPO's authors do, so that equal ones divide nothing by 0."""
 
@@ -36,7 +36,10 @@ def choose_used(config: TrainRlConfig, rollouts: Sequence[Rollout]) -> list[Roll
     marked = mark_unused(config, rollouts)
     if config.most_extra_groups is not None:
         first = set(used_groups(marked)[: config.groups])
-        marked = [unused(each, BATCH_FULL) if each.used and each.group_id not in first else each for each in marked]
+        marked = [
+            unused(rollout, BATCH_FULL) if rollout.used and rollout.group_id not in first else rollout
+            for rollout in marked
+        ]
     require_used(marked)
     return marked
 
@@ -50,11 +53,11 @@ def mark_unused(config: TrainRlConfig, rollouts: Sequence[Rollout]) -> list[Roll
     if config.objective.kind == "reinforce":
         return marked
     sizes = Counter(rollout.group_id for rollout in marked if rollout.used)
-    marked = [unused(each, ALONE) if each.used and sizes[each.group_id] < 2 else each for each in marked]
+    marked = [unused(rollout, ALONE) if rollout.used and sizes[rollout.group_id] < 2 else rollout for rollout in marked]
     if config.most_extra_groups is None:
         return marked
     equal = _equal_groups(marked)
-    return [unused(each, EQUAL) if each.used and each.group_id in equal else each for each in marked]
+    return [unused(rollout, EQUAL) if rollout.used and rollout.group_id in equal else rollout for rollout in marked]
 
 
 def used_groups(rollouts: Iterable[Rollout]) -> list[str]:
@@ -65,7 +68,7 @@ def used_groups(rollouts: Iterable[Rollout]) -> list[str]:
 def require_used(rollouts: Sequence[Rollout]) -> None:
     """Raise TrainError if no rollout of a step can be used, and not by choice."""
     reasons = {rollout.reason for rollout in rollouts}
-    if any(rollout.used for rollout in rollouts) or EQUAL in reasons or reasons <= {NOT_TRAINED}:
+    if any(rollout.used for rollout in rollouts) or EQUAL in reasons or reasons <= {NOT_TRAINED, TOO_OLD}:
         return
     counts = count_rollouts(rollouts)["rollouts_unused"]
     note = next((rollout.note for rollout in rollouts if rollout.note), "")

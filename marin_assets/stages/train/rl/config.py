@@ -66,7 +66,7 @@ class TrainRlConfig:
     weights, and a batch the oldest rollouts that are done: none waits for a slow one, and each run differs. Versioned
     if it is not "scheduled"; `default_rl` sees to that."""
     replay_buffer: ReplayBuffer | None = None
-    """Of the free order; None: a group is in one batch."""
+    """A setting of the free order; None: a group is in one batch."""
     most_extra_groups: int | None = None
     """Groups of which nothing can be learnt, as their rewards are all equal, are left out, and up to so many more are
     sampled for a step, so that its batch is full: dynamic sampling (DAPO, Yu et al. 2025). None: they are in the batch.

@@ -34,7 +34,7 @@ class Rollout:
     step: int
     """The step that it was sampled for; in the free order, the first that trained on it or left it out."""
     group: int
-    """Its number among the groups of the step."""
+    """Number of its group in the step."""
     member: int
     lesson: str
     weights_step: int

@@ -4,14 +4,17 @@ In:  the model to begin with, a Hugging Face folder with its tokenizer; environm
 Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metrics.jsonl, plots/loss.png; and
      rollouts/          every answer that was drawn, with its reward, and why it was not used if it was not
      plots/rewards.png  mean reward of the lessons by step
-     weights/, units/ and plans/ exist while it runs.
+     ledger.jsonl       in the free order, the groups of each batch (`orders/ledger.py`)
+     weights/, units/, plans/ and ledger/ exist while it runs.
      metrics.jsonl has rl/reward, rl/reward/<lesson>, rl/staleness, rl/rollouts_unused, rl/groups_without_variance,
-     rl/answer_tokens, rl/truncated_share, rl/wait_share, rl/samplers_wait_share and rl/drawn_tokens_per_second; and of
-     the loss train/ratio_mean, train/ratio_max, train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl
-     and train/entropy.
+     rl/batch_share (groups of which something is used, of those that a batch has room for), rl/answer_tokens,
+     rl/truncated_share, rl/wait_share, rl/samplers_wait_share and rl/drawn_tokens_per_second; and of the loss
+     train/ratio_mean, train/ratio_max, train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl and
+     train/entropy.
 
-The weights are a function of the config alone: any number of samplers, and any kills, give the same bytes on the same
-hardware, as long as no method of an environment comes near its time limit.
+In the scheduled order the weights are a function of the config alone: any number of samplers, and any kills, give the
+same bytes on the same hardware, as long as no method of an environment comes near its time limit. In any order they are
+a function of the config and of the rollouts, which `replay_of` trains on again.
 """
 
 from __future__ import annotations
@@ -52,8 +55,9 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
     Returns steps, parameters, reward_start and reward_end (means over the first and the last tenth of the steps),
     rewards_end by lesson, reward_curve, rollouts, rollouts_used, rollouts_unused (by reason), mismatch_max (the largest
     difference of a log-probability between sampling and loss, in nats, where both had the same weights), staleness,
-    wait_share (of the training, for rollouts), samplers_wait_share, and what `train_lm` returns of a run. Raises
-    TrainError for an invalid config, an environment that cannot be opened, and a sampler that differs from the loss.
+    wait_share (of the training, for rollouts), samplers_wait_share, with `replay_of` same_as_replayed (whether the
+    model is that of the other training, to the same bytes), and what `train_lm` returns of a run. Raises TrainError for
+    an invalid config, an environment that cannot be opened, and a sampler that differs from the loss.
     """
     config.check_fields()
     if host_count() > 1:

@@ -63,7 +63,7 @@ class FreeOrder:
         for unit in taken.whole_units:
             remove_unit(path, unit)
         self.work = taken.work
-        rollouts = [*table, *(each for named in taken.entry.again for each in taken.rollouts[named.group])]
+        rollouts = [*table, *(rollout for named in taken.entry.again for rollout in taken.rollouts[named.group])]
         require_used(rollouts)
         return rollouts
 
@@ -80,8 +80,9 @@ def table_of(entry: Entry, groups: Mapping[str, Sequence[Rollout]]) -> list[Roll
     """The rollouts of an entry that are in no earlier table, by group."""
     table = []
     for number, named in enumerate([*entry.batch, *entry.left_out]):
-        rollouts = [replace(each, step=entry.step, group=number) for each in groups[named.group]]
-        table += [unused(each, named.reason) if named.reason and each.used else each for each in rollouts]
+        for rollout in groups[named.group]:
+            placed = replace(rollout, step=entry.step, group=number)
+            table.append(unused(placed, named.reason) if named.reason and placed.used else placed)
     return table
 
 
@@ -127,20 +128,20 @@ def keep_left(config: TrainRlConfig) -> None:
     groups = [group for unit in units for group in _unnamed(config, unit, entries.values())]
     number = max((rollout.group + 1 for rollout in table), default=0)
     names = tuple(Named(group.id, group.weights_step, LEFT_AT_THE_END) for group in groups)
-    left = table_of(
+    added = table_of(
         Entry(step=last, batch=(), again=(), left_out=names, next_unit=0, open_units=()),
         {group.id: group.rollouts for group in groups},
     )
-    left = [replace(each, group=number + each.group) for each in left if each.id not in present]
-    if left:
-        write_step(path, last, [*table, *left])
+    added = [replace(rollout, group=number + rollout.group) for rollout in added if rollout.id not in present]
+    if added:
+        write_step(path, last, [*table, *added])
 
 
 def _unnamed(config: TrainRlConfig, unit: UnitKey, entries: Iterable[Entry]) -> list[SampledGroup]:
     """The groups of a stored unit that are in no entry."""
-    named = {each.group for entry in entries for each in (*entry.batch, *entry.left_out)}
+    names = {named.group for entry in entries for named in (*entry.batch, *entry.left_out)}
     groups = groups_of(config, unit, read_unit(config.output_path, unit))
-    return [group for group in groups if group.id not in named]
+    return [group for group in groups if group.id not in names]
 
 
 def _used_groups(config: TrainRlConfig, step: int, entries: Mapping[int, Entry]) -> list[SampledGroup]:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from rl_training import rl_config
 
+from marin_assets.stages.train.rl.batch import TOO_OLD
 from marin_assets.stages.train.rl.config import ReplayBuffer, TrainRlConfig
-from marin_assets.stages.train.rl.orders.board import TOO_OLD, Board, Taken, number_of
+from marin_assets.stages.train.rl.orders.board import Board, Taken, number_of
 from marin_assets.stages.train.rl.orders.ledger import Named
 from marin_assets.stages.train.rl.plan import Unit
 from marin_assets.stages.train.rl.rollout import Rollout

@@ -114,9 +114,7 @@ def test_a_replay_of_what_is_no_finished_training_is_a_sentence(
 ) -> None:
     with pytest.raises(TrainError, match=r"replay_of is '.*nothing', which has no rollouts of step 0"):
         train_rl(rl_config(model, tmp_path / "a", replay_of=str(tmp_path / "nothing")))
-    with pytest.raises(
-        TrainError, match=r"no rollouts of step 6\. Expected the output of a finished training of 7"
-    ):
+    with pytest.raises(TrainError, match=r"no rollouts of step 6\. Expected the output of a finished training of 7"):
         train_rl(rl_config(model, tmp_path / "b", replay_of=str(plain[0]), num_train_steps=7))
     with pytest.raises(TrainError, match=r"has 16 rollouts of up to \d+ tokens, expected at most 8"):
         train_rl(rl_config(model, tmp_path / "c", replay_of=str(plain[0]), groups=2))

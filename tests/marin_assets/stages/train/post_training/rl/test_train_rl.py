@@ -19,6 +19,7 @@ from rl_training import adam, results_of, rl_config, run_to, samplers_below
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
 from marin_assets.stages.train.rl import loop
+from marin_assets.stages.train.rl.config import ReplayBuffer
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.objective import Objective
@@ -234,11 +235,24 @@ def test_every_objective_trains_a_model(objective: dict[str, Any], base_path: st
         assert rows[-1]["train/kl"] > 1e-6
 
 
+FREE: dict[str, Any] = {"order": "free", "samplers": 1}
 MISTAKES = {
     "group_size=1": ({"group_size": 1}, "group_size is 1, expected at least 2"),
     "groups": ({"groups": 5}, "groups is 5 and groups_per_unit 2, expected a divisor"),
     "temperature": ({"temperature": 0.0}, "temperature is 0.0, expected a number above 0"),
     "staleness": ({"staleness": -1}, "staleness is -1"),
+    "order": ({"order": "fre"}, "order is 'fre', expected one of 'scheduled', 'free'. Did you mean 'free'?"),
+    "free alone": ({"order": "free"}, "order is 'free' and samplers 0, expected at least 1"),
+    "extra": ({"most_extra_groups": 3}, "most_extra_groups is 3 and groups_per_unit 2, expected a multiple of it"),
+    "no extra": ({"most_extra_groups": 0}, "most_extra_groups is 0 and groups_per_unit 2"),
+    "extra of reinforce": (
+        {"most_extra_groups": 4, "objective": Objective(kind="reinforce")},
+        "the objective 'reinforce' compares rewards of the whole batch",
+    ),
+    "buffer": ({"replay_buffer": ReplayBuffer()}, "replay_buffer is set, and order is 'scheduled'"),
+    "uses": ({**FREE, "replay_buffer": ReplayBuffer(most_uses=3)}, "most_uses is 3 and staleness 1, expected"),
+    "no use": ({**FREE, "replay_buffer": ReplayBuffer(most_uses=0)}, "most_uses is 0, expected a number of at least 1"),
+    "capacity": ({**FREE, "replay_buffer": ReplayBuffer(capacity=0)}, "capacity is 0, expected a number of at least 1"),
     "max_tokens": ({"max_tokens": 48}, "leaves no room for a prompt"),
     "too long": ({"max_length": 4096}, "the model takes at most 64 tokens"),
     "kind": ({"objective": Objective(kind="gprо")}, "The objective has kind="),
