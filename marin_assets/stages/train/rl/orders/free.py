@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import require_used
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.orders.board import Board, SampledGroup, buffer_of, groups_of, number_of
@@ -106,6 +107,8 @@ def restored_board(config: TrainRlConfig, step: int) -> Board:
         waiting += groups
         if not groups:
             remove_unit(path, unit)
+    if step > 0 and step - 1 not in entries:
+        raise TrainError(f"The ledger of {path!r} has no step {step - 1}. Compute the step again from its beginning.")
     next_unit, open_units = (entries[step - 1].next_unit, entries[step - 1].open_units) if step else (0, ())
     numbers = {number_of(config, unit) for unit in units}
     end = max([next_unit, *(number + 1 for number in numbers)])

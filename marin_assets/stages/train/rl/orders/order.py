@@ -37,7 +37,7 @@ def order_of(config: TrainRlConfig, samplers: Samplers | None, first_step: int) 
     """The order of a training that begins, or resumes, at `first_step`. Without samplers it is a replay."""
     from marin_assets.stages.train.rl.orders.free import FreeOrder  # these import this module
     from marin_assets.stages.train.rl.orders.replay import ReplayedOrder
-    from marin_assets.stages.train.rl.orders.scheduled import ScheduledOrder
+    from marin_assets.stages.train.rl.orders.schedule import ScheduledOrder
 
     if samplers is None:
         return ReplayedOrder(config)

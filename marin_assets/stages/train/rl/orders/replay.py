@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.config import FREE, TrainRlConfig
 from marin_assets.stages.train.rl.orders.free import groups_again
 from marin_assets.stages.train.rl.orders.ledger import read_entries, write_entry
 from marin_assets.stages.train.rl.rollout import Rollout, Tables, write_step
@@ -29,6 +29,11 @@ class ReplayedOrder:
         table = self._table(step)
         write_step(self._config.output_path, step, table)
         entry = self._entries.get(step)
+        if entry is None and self._config.order == FREE:
+            raise TrainError(
+                f"replay_of is {self._source!r}, whose ledger has no step {step}, and order is 'free'. Expected the "
+                "output of a finished training in this order."
+            )
         if entry is None:
             return table
         write_entry(self._config.output_path, entry)

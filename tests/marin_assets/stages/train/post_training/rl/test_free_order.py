@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +22,8 @@ from marin_assets.stages.train.rl.config import ReplayBuffer, TrainRlConfig
 from marin_assets.stages.train.rl.lessons import lesson_of
 from marin_assets.stages.train.rl.orders.ledger import WHOLE
 from marin_assets.stages.train.rl.plan import unit_of
+from marin_assets.stages.train.rl.sampling import samplers
+from marin_assets.stages.train.rl.sampling.sampler import open_sampler_here
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
 
@@ -41,6 +47,31 @@ def test_a_replay_of_a_training_gives_the_same_bytes_without_sampling(
     require_same_replay(rl_config(model, plain[0]), tmp_path)
 
 
+@contextmanager
+def sampler_in_a_thread(config: TrainRlConfig) -> Iterator[Any]:
+    """The samplers of a training, with a sampler in this process in the place of those in others."""
+    with open_sampler_here(config) as sampler, ThreadPoolExecutor(1) as threads:
+        processes = SimpleNamespace(call=lambda method, *arguments: getattr(sampler, method)(*arguments))
+        apart = samplers._Apart(config, processes, threads)
+        try:
+            yield apart
+        finally:
+            apart.close()
+
+
+def test_what_was_trained_on_in_the_free_order_is_in_the_ledger_and_gives_the_same_bytes_again(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("marin_assets.stages.train.rl.train_rl.opened_samplers", sampler_in_a_thread)
+    buffer = ReplayBuffer(most_uses=2, capacity=None)
+    config = rl_config(model, tmp_path / "free", **{**FREE, "samplers": 1}, replay_buffer=buffer, num_train_steps=4)
+    result = train_rl(config)
+    rollouts = require_exact(config)
+    assert result["rollouts"] == len(rollouts) == result["rollouts_used"] + sum(result["rollouts_unused"].values())
+    require_same_replay(config, tmp_path / "replay")
+
+
+@pytest.mark.long
 def test_batches_of_the_free_order_are_in_the_ledger_and_a_replay_gives_the_same_bytes(
     model: str, tmp_path: Path
 ) -> None:
@@ -57,6 +88,7 @@ def test_batches_of_the_free_order_are_in_the_ledger_and_a_replay_gives_the_same
     assert (again["rollouts"], again["resumed_from_step"]) == (result["rollouts"], 5)
 
 
+@pytest.mark.long
 def test_a_killed_training_trains_on_the_batches_of_its_ledger_and_continues(model: str, tmp_path: Path) -> None:
     config = rl_config(model, tmp_path / "free", **FREE, steps_per_checkpoint=3)
     assert run_to(config, kill_at=60) is None
@@ -69,7 +101,11 @@ def test_a_killed_training_trains_on_the_batches_of_its_ledger_and_continues(mod
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"replay_buffer": ReplayBuffer(most_uses=2), "samplers": 1}, {"most_extra_groups": 4, "staleness": 1}],
+    [
+        {},
+        {"replay_buffer": ReplayBuffer(most_uses=2, capacity=None), "samplers": 1},
+        {"most_extra_groups": 4, "staleness": 1},
+    ],
     ids=["plain", "buffer", "extra"],
 )
 def test_it_is_killed_at_drawn_moments_and_keeps_to_its_ledger(
@@ -88,6 +124,7 @@ def test_it_is_killed_at_drawn_moments_and_keeps_to_its_ledger(
         number += 1
 
 
+@pytest.mark.long
 def test_a_slow_unit_does_not_hold_the_batches_back(model: str, tmp_path: Path) -> None:
     config = rl_config(model, tmp_path, **FREE)
     slow = unit_of(config, 0, 0, 0).groups[0]
@@ -116,10 +153,13 @@ def test_a_replay_of_what_is_no_finished_training_is_a_sentence(
         train_rl(rl_config(model, tmp_path / "a", replay_of=str(tmp_path / "nothing")))
     with pytest.raises(TrainError, match=r"no rollouts of step 6\. Expected the output of a finished training of 7"):
         train_rl(rl_config(model, tmp_path / "b", replay_of=str(plain[0]), num_train_steps=7))
+    with pytest.raises(TrainError, match=r"whose ledger has no step 0, and order is 'free'"):
+        train_rl(rl_config(model, tmp_path / "d", replay_of=str(plain[0]), order="free"))
     with pytest.raises(TrainError, match=r"has 16 rollouts of up to \d+ tokens, expected at most 8"):
         train_rl(rl_config(model, tmp_path / "c", replay_of=str(plain[0]), groups=2))
 
 
+@pytest.mark.long
 def test_a_damaged_ledger_is_named(model: str, tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger/step-0000000.json").write_text('{"step": 0}')

@@ -23,7 +23,7 @@ from marin_assets.stages.train.rl.config import ReplayBuffer
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.objective import Objective
-from marin_assets.stages.train.rl.orders import scheduled
+from marin_assets.stages.train.rl.orders import schedule
 from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
@@ -210,8 +210,8 @@ def test_nothing_is_learnt_from_rewards_that_are_shuffled(
         random.Random(rollouts[0].step).shuffle(rewards)
         return as_it_is(config, [replace(each, reward=reward) for each, reward in zip(rollouts, rewards, strict=True)])
 
-    as_it_is = scheduled.choose_used
-    monkeypatch.setattr(scheduled, "choose_used", shuffled)
+    as_it_is = schedule.choose_used
+    monkeypatch.setattr(schedule, "choose_used", shuffled)
     lessons = {"the": lesson_of(TargetWord())}
     result = train_rl(rl_config(base_path, tmp_path, lessons=lessons, optimizer=adam(3e-3), **LEARNING))
     assert result["reward_end"] < 0.3
