@@ -54,12 +54,12 @@ class FreeOrder:
         path = self._config.output_path
         if (entry := self._earlier.get(step)) is not None:
             if (table := read_step(path, step)) is None:  # it was killed before
-                write_step(path, step, table := table_of(entry, _sampled(self._config, entry)))
+                write_step(path, step, table := table_of(step, entry.new, _sampled(self._config, entry)))
             return [*table, *groups_again(entry, lambda step: read_step(path, step))]
         assert self._board is not None
         taken = self._board.take()
         write_entry(path, taken.entry)
-        table = table_of(taken.entry, taken.rollouts)
+        table = table_of(step, taken.entry.new, taken.rollouts)
         write_step(path, step, table)
         for unit in taken.whole_units:
             remove_unit(path, unit)
@@ -77,12 +77,14 @@ class FreeOrder:
             self._board.close()
 
 
-def table_of(entry: Entry, groups: Mapping[str, Sequence[Rollout]]) -> list[Rollout]:
-    """The rollouts of an entry that are in no earlier table, by group."""
+def table_of(
+    step: int, names: Iterable[Named], groups: Mapping[str, Sequence[Rollout]], *, first: int = 0
+) -> list[Rollout]:
+    """The rollouts of groups as the table of a step has them. `first`: number of the first group."""
     table = []
-    for number, named in enumerate([*entry.batch, *entry.left_out]):
+    for number, named in enumerate(names, first):
         for rollout in groups[named.group]:
-            placed = replace(rollout, step=entry.step, group=number)
+            placed = replace(rollout, step=step, group=number)
             table.append(unused(placed, named.reason) if named.reason and placed.used else placed)
     return table
 
@@ -127,22 +129,18 @@ def keep_left(config: TrainRlConfig) -> None:
     units = stored_units(path)
     entries = read_entries(path, min((unit.weights_step for unit in units), default=0))
     table = list(read_step(path, last) or ()) if units else []
-    present = {rollout.id for rollout in table}  # of a call that was killed
-    groups = [group for unit in units for group in _unnamed(config, unit, entries.values())]
-    number = max((rollout.group + 1 for rollout in table), default=0)
-    names = tuple(Named(group.id, group.weights_step, LEFT_AT_THE_END) for group in groups)
-    added = table_of(
-        Entry(step=last, batch=(), again=(), left_out=names, next_unit=0, open_units=()),
-        {group.id: group.rollouts for group in groups},
-    )
-    added = [replace(rollout, group=number + rollout.group) for rollout in added if rollout.id not in present]
-    if added:
-        write_step(path, last, [*table, *added])
+    present = {rollout.group_id for rollout in table}  # of a call that was killed
+    waiting = [group for unit in units for group in _unnamed(config, unit, entries.values()) if group.id not in present]
+    if waiting:
+        names = [Named(group.id, group.weights_step, LEFT_AT_THE_END) for group in waiting]
+        groups = {group.id: group.rollouts for group in waiting}
+        first = max((rollout.group + 1 for rollout in table), default=0)
+        write_step(path, last, [*table, *table_of(last, names, groups, first=first)])
 
 
 def _unnamed(config: TrainRlConfig, unit: UnitKey, entries: Iterable[Entry]) -> list[SampledGroup]:
     """The groups of a stored unit that are in no entry."""
-    names = {named.group for entry in entries for named in (*entry.batch, *entry.left_out)}
+    names = {named.group for entry in entries for named in entry.new}
     groups = groups_of(config, unit, read_unit(config.output_path, unit))
     return [group for group in groups if group.id not in names]
 
@@ -164,7 +162,7 @@ def _used_groups(config: TrainRlConfig, step: int, entries: Mapping[int, Entry])
 def _sampled(config: TrainRlConfig, entry: Entry) -> dict[str, Sequence[Rollout]]:
     """The rollouts of an entry whose table is not written, from the units that are stored."""
     groups: dict[str, Sequence[Rollout]] = {}
-    for named in (*entry.batch, *entry.left_out):
+    for named in entry.new:
         if named.group not in groups:
             step, group = map(int, named.group.split("-"))
             key = UnitKey(step=step, number=group // config.groups_per_unit, weights_step=named.weights_step)

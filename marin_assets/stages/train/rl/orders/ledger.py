@@ -60,6 +60,11 @@ class Entry:
     next_unit: int
     open_units: tuple[int, ...]
 
+    @property
+    def new(self) -> tuple[Named, ...]:
+        """The groups whose rollouts are in the table of the step, in its order."""
+        return (*self.batch, *self.left_out)
+
 
 def write_entry(output_path: str, entry: Entry) -> None:
     write_json(_path(output_path, entry.step), _as_json(entry))
