@@ -9,7 +9,7 @@ from typing import Any
 from marin_assets.defaults.environment import extras_on
 from marin_assets.defaults.training import Tags
 from marin_assets.stages.train.metrics.health import checks_of
-from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.config import VERSIONED_IF_SET, TrainRlConfig
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.stages.train.specs.start import FromHuggingFace
@@ -18,7 +18,16 @@ from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.field_checks import tags_of
 from marin_assets.step.step import Step
-from marin_assets.step.values import ConfigError, InputName, VersionedValue, ensure_versioned, output_path_of
+from marin_assets.step.values import (
+    ConfigError,
+    InputName,
+    Placeholder,
+    VersionedValue,
+    ensure_versioned,
+    output_path_of,
+    versioned,
+    without_versions,
+)
 from marin_resources.hardware.resources import Resources, cpu
 
 
@@ -57,7 +66,7 @@ def default_rl(
         )
     path = output_path_of(model, "hf") if isinstance(model, Step) else model
     config = dataclasses.replace(
-        with_versions(given),
+        _with_settings_versioned(with_versions(given)),
         start=FromHuggingFace(path=path),
         tokenizer_path=path,
         lessons={label: _lesson(environment) for label, environment in environments.items()},
@@ -84,9 +93,16 @@ def with_versions(spec: Any) -> Any:
         default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         if isinstance(default, VersionedValue):
             changed[field.name] = ensure_versioned(value)
-        elif dataclasses.is_dataclass(default) and dataclasses.is_dataclass(value):
+        elif dataclasses.is_dataclass(value) and not isinstance(value, Placeholder):
             changed[field.name] = with_versions(value)
     return dataclasses.replace(spec, **changed)
+
+
+def _with_settings_versioned(config: TrainRlConfig) -> TrainRlConfig:
+    """A config whose settings that are versioned if they are set are so."""
+    plain = {name: without_versions(getattr(config, name)) for name in VERSIONED_IF_SET}
+    changed = {name: versioned(value) for name, value in plain.items() if value != VERSIONED_IF_SET[name]}
+    return dataclasses.replace(config, **{**plain, **changed})
 
 
 def _lesson(environment: Any) -> Lesson:

@@ -26,10 +26,11 @@ from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import ChatSpec
-from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.config import ReplayBuffer, TrainRlConfig
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.stages.train.specs.lora import LoraSpec
 from marin_assets.stages.train.train_lm import LlamaSpec, TrainLmConfig
 from marin_assets.step.graph import build_graph
@@ -171,14 +172,27 @@ def test_reinforcement_learning_is_versioned_by_what_changes_its_result() -> Non
     plain = rl_hash({"the": TargetWord()})
     assert plain == rl_hash({"the": lesson_of(TargetWord())}, num_train_steps=100, samplers=3, keep_last_checkpoints=1)
     assert plain == rl_hash({"the": TargetWord()}, num_train_steps=versioned(100))
+    assert plain == rl_hash({"the": TargetWord()}, order=versioned("scheduled"), most_extra_groups=None)
+    free = {"order": "free", "samplers": 1, "staleness": 1}
     others = {
         rl_hash({"the": TargetWord(word=" a")}),
         rl_hash({"the": DigitSums()}),
         rl_hash({"the": lesson_of(TargetWord(), weight=2.0)}),
         rl_hash({"the": TargetWord()}, staleness=1),
         rl_hash({"the": TargetWord()}, num_train_steps=101),
+        rl_hash({"the": TargetWord()}, most_extra_groups=8),
+        rl_hash({"the": TargetWord()}, replay_of=InputName.hardcoded("a")),
+        rl_hash({"the": TargetWord()}, **free),
+        rl_hash({"the": TargetWord()}, **free, replay_buffer=ReplayBuffer()),
+        rl_hash({"the": TargetWord()}, **free, replay_buffer=ReplayBuffer(most_uses=2)),
     }
-    assert len({plain, *others}) == 6
+    assert len({plain, *others}) == 11
+
+
+def test_a_setting_of_reinforcement_learning_that_would_not_be_in_the_version_is_refused() -> None:
+    config = TrainRlConfig(order="free", samplers=1)
+    with pytest.raises(TrainError, match=r"Step 'checkpoints/b': order is 'free', expected versioned\('free'\)"):
+        Step(name="checkpoints/b", fn=train_rl, config=config)
 
 
 def test_reinforcement_learning_begins_with_the_export_of_a_step_and_is_evaluated_as_a_model() -> None:

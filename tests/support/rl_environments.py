@@ -56,6 +56,32 @@ class Faulty(Environment):
         return {"nan": float("nan"), "none": None}[self.fault]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Slow(Turns):
+    """Answers of the example with this index are graded when a file exists."""
+
+    index: int
+    until: str
+
+    def example(self, seed: int, index: int) -> dict[str, Any]:
+        return {"number": index % 1000, "is_slow": index == self.index}
+
+    def reward(self, example: dict[str, Any], text: str) -> float:
+        while example["is_slow"] and not os.path.exists(self.until):
+            time.sleep(0.05)
+        return super().reward(example, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flat(Turns):
+    """All answers of this share of the examples have the reward 1."""
+
+    share: float
+
+    def reward(self, example: dict[str, Any], text: str) -> float:
+        return 1.0 if example["number"] < 1000 * self.share else super().reward(example, text)
+
+
 class Plain:
     """A class of a user's own, without a base: it wants short answers."""
 

@@ -22,7 +22,7 @@ from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import encode
 
 KILLED = """
-import json, sys
+import json, logging, sys
 sys.path[:0] = json.loads(sys.argv[1])
 from drawn_kills import Moments
 from marin_assets.stages.train.rl.train_rl import train_rl
@@ -33,6 +33,7 @@ config = decode(json.loads(sys.argv[2]))
 moments = Moments(config.output_path, int(sys.argv[3]) or None)
 fault_points.reach = moments.reach
 sys.addaudithook(moments.heard)
+logging.getLogger("marin_assets.stages.train.rl.orders.order").addHandler(logging.StreamHandler())
 train_rl(config)
 print("moments", moments.count)
 """
@@ -73,10 +74,11 @@ def results_of(output: str | Path) -> tuple[str, str]:
 
 def run_to(config: TrainRlConfig, *, kill_at: int = 0) -> int | None:
     """Train in a process of its own, which is killed at a moment of its output if that is not 0. Returns the number of
-    moments; None if it was killed."""
+    moments; None if it was killed. Its weights are those that an earlier attempt had."""
     paths = json.dumps([path for path in sys.path if path])
     arguments = [sys.executable, "-c", KILLED, paths, json.dumps(encode(config)), str(kill_at)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=900, check=False, env=os.environ)
+    assert "are others than an earlier attempt had" not in done.stderr
     if done.returncode == -9:
         return None
     assert done.returncode == 0, done.stderr[-3000:]

@@ -5,9 +5,10 @@ config          its config, and the checks of it
 environments/   tasks: prompts, rewards, replies
 lessons         which environments a training draws its examples from, and how often
 objective       objectives by name; `batch` computes their advantages, `loss` their losses
-plan            what a step samples: a function of the config and the step
+plan            what a step samples: its examples are a function of the config and the step
 rollout         one answer of the model with its reward, and the tables of them
 weights         the weights of a step as a file
+orders/         which weights sample which rollouts, and which of these are the batch of a step
 sampling/       the answers and their rewards, in this process or in others
 run, loop       the training by Levanter around all this
 

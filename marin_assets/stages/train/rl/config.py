@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from marin_assets.stages.train.config import OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError, TrainError
@@ -15,10 +16,29 @@ from marin_assets.stages.train.specs.settings import check_settings
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import Tracker
 from marin_assets.stages.train.specs.types import check_types
-from marin_assets.step.values import THIS_OUTPUT_PATH, versioned, without_versions
+from marin_assets.step.values import THIS_OUTPUT_PATH, VersionedValue, versioned, without_versions
 from marin_resources.hardware.resources import Resources, cpu
+from marin_resources.types.near_names import expected_one_of
 
 COUNTS = ("max_tokens", "groups", "groups_per_unit")
+SCHEDULED, FREE = ORDERS = ("scheduled", "free")
+VERSIONED_IF_SET = {"order": SCHEDULED, "most_extra_groups": None}
+"""Fields that enter the version with any value but this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayBuffer:
+    """Groups that further batches may have, in the free order, so that the training does not wait for new ones.
+
+    A batch has the groups that no batch has had, the oldest first; if they are too few, those that batches have had
+    least often, again the oldest first. A group that is more than `staleness` updates old is in no batch.
+    """
+
+    most_uses: int = versioned(1)
+    """Batches that a group is in at most."""
+    capacity: int | None = versioned(None)
+    """Groups that are kept for further batches, at most: those of the fewest uses, and of these the newest. None: no
+    limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +60,20 @@ class TrainRlConfig:
     texts that are computed with it."""
     staleness: int = versioned(0)
     """The batch of step s is sampled with the weights after max(0, s - staleness) updates: 0 is on policy, and 1 lets
-    sampling and training happen at the same time."""
+    sampling and training happen at the same time. In the free order: with these weights or newer ones."""
+    order: str = SCHEDULED
+    """"scheduled": which weights sample which batch is fixed, and so is the result. "free": samplers take the newest
+    weights, and a batch the oldest rollouts that are done: none waits for a slow one, and each run differs. Versioned
+    if it is not "scheduled"; `default_rl` sees to that."""
+    replay_buffer: ReplayBuffer | None = None
+    """A setting of the free order; None: a group is in one batch."""
+    most_extra_groups: int | None = None
+    """Groups of which nothing can be learnt, as their rewards are all equal, are left out, and up to so many more are
+    sampled for a step, so that its batch is full: dynamic sampling (DAPO, Yu et al. 2025). None: they are in the batch.
+    Versioned if it is not None."""
+    replay_of: str | None = None
+    """Output of a finished training, whose rollouts are trained on again, in its batches: nothing is sampled. With its
+    config this gives its weights, to the same bytes."""
     objective: Objective = field(default_factory=Objective)
     optimizer: OptimizerSpec | NamedOptimizerSpec = field(
         default_factory=lambda: NamedOptimizerSpec(
@@ -82,6 +115,8 @@ class TrainRlConfig:
     def check_step(self, name: str, resources: Resources) -> None:
         """Called when a step with this config is created. Raises TrainError or InputError, with the step's name."""
         try:
+            for field_name, default in VERSIONED_IF_SET.items():
+                _require_versioned(field_name, getattr(self, field_name), default)
             self.check_fields()
         except (TrainError, InputError) as error:
             raise type(error)(f"Step {name!r}: {error}") from error
@@ -103,6 +138,7 @@ class TrainRlConfig:
         for name in ("temperature", "method_timeout_s", "tolerated_mismatch"):
             require_above_0(name, getattr(plain, name))
         _check_shape_of_batches(plain)
+        _check_order(plain)
         check_lessons(plain.lessons)
         check_objective(plain.objective)
         check_settings(as_training(plain))
@@ -122,6 +158,47 @@ def _check_shape_of_batches(config: TrainRlConfig) -> None:
             f"max_tokens is {config.max_tokens} and max_length {config.max_length}, which leaves no room for a prompt. "
             "Raise max_length."
         )
+
+
+def _check_order(config: TrainRlConfig) -> None:
+    if config.order not in ORDERS:
+        raise TrainError(f"order is {config.order!r}, {expected_one_of(config.order, ORDERS)}")
+    if config.order == FREE and config.samplers == 0 and config.replay_of is None:
+        raise TrainError(
+            "order is 'free' and samplers 0, expected at least 1: in the free order other processes sample while the "
+            "training trains."
+        )
+    if (extra := config.most_extra_groups) is not None:
+        if extra < 1 or extra % config.groups_per_unit:
+            raise TrainError(
+                f"most_extra_groups is {extra} and groups_per_unit {config.groups_per_unit}, expected a multiple of "
+                "it, or None."
+            )
+        if config.objective.kind == "reinforce":
+            raise TrainError(
+                "most_extra_groups is set, and the objective 'reinforce' compares rewards of the whole batch: it "
+                "learns from groups whose rewards are equal. Pass another kind, or most_extra_groups=None."
+            )
+    if config.replay_buffer is not None:
+        _check_buffer(config, config.replay_buffer)
+
+
+def _check_buffer(config: TrainRlConfig, buffer: ReplayBuffer) -> None:
+    if config.order != FREE:
+        raise TrainError(f"replay_buffer is set, and order is {config.order!r}. It is of the order 'free'.")
+    require_at_least("most_uses", buffer.most_uses, 1)
+    if buffer.most_uses > config.staleness + 1:
+        raise TrainError(
+            f"most_uses is {buffer.most_uses} and staleness {config.staleness}, expected a staleness of at least "
+            f"{buffer.most_uses - 1}: in each use after the first the rollouts are older by an update."
+        )
+    require_at_least("capacity", buffer.capacity, 1, or_none=True)
+
+
+def _require_versioned(name: str, value: Any, default: Any) -> None:
+    """Raise TrainError for a setting that would change the result, and not the version."""
+    if value != default and not isinstance(value, VersionedValue):
+        raise TrainError(f"{name} is {value!r}, expected versioned({value!r}): it changes the result.")
 
 
 def as_training(config: TrainRlConfig) -> TrainLmConfig:

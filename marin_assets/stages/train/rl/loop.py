@@ -1,36 +1,21 @@
-"""The training loop: the batch of each step is sampled with weights that are `staleness` updates older, and trained on.
-
-The order is scheduled: which weights sample which batch is fixed, and so is the result. Weights are written before they
-are sampled from, and rollouts before they are trained on. A resumed loop reads the rollouts that are written, and
-computes its weights again; it warns if they are others than an earlier attempt has published.
-"""
+"""The training loop: the batch of each step comes from the order of the training, and is trained on."""
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.rl.batch import Arrays, arrays_of, choose_used, groups_without_variance
+from marin_assets.stages.train.rl.batch import Arrays, arrays_of, groups_without_variance, used_groups
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
-from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
-from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
-from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.weights import publish, remove_before, weights_path
+from marin_assets.stages.train.rl.orders.order import order_of
+from marin_assets.stages.train.rl.rollout import Rollout
+from marin_assets.stages.train.rl.sampling.samplers import Samplers
 from marin_assets.stages.train.specs.precision import read_precision
-from marin_resources.storage.files import exists, read_bytes, remove, write_json
-from marin_resources.storage.paths import join
-from marin_resources.wire.config_json import encode
 
-PLANS = "plans"
-"""Below the output, while it runs: what is sampled for the steps whose rollouts are not whole yet."""
 TOLERATED, TOLERATED_OF_16_BITS = 1e-4, 0.2
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +34,8 @@ class Loop:
     """The state of the loop, in the process of the training."""
 
     config: TrainRlConfig
-    samplers: Samplers
+    samplers: Samplers | None
+    """None: nothing is sampled."""
     train: Callable[[Any, Arrays], Trained]
     """Makes one update."""
     report: Callable[[int, dict[str, float]], None]
@@ -57,82 +43,33 @@ class Loop:
     positions: int
     """Tokens of a row."""
     first_step: int
-    begun: set[int] = field(default_factory=set)
     busy_before: float = 0.0
-    work: Work | None = None
-    """The sampling of the last batch."""
 
     def run(self, state: Any) -> Any:
         """Train from `first_step` to the end. Returns the last state."""
-        for step in range(self.first_step, self.config.num_train_steps):
-            began = time.monotonic()
-            self._publish(state, step)
-            self._begin_steps(step)
-            waiting_since = time.monotonic()
-            rollouts = self._finish(step)
-            waited_s = time.monotonic() - waiting_since
-            trained = self.train(state, arrays_of(self.config, rollouts, self.positions))
-            state = trained.state
-            self._require_agreement(step, trained)
-            metrics = self._metrics(step, rollouts, trained, waited_s, time.monotonic() - began)
-            self.report(step, metrics)
-            # The batches up to this step are written, so later ones are sampled with these weights or newer ones.
-            remove_before(self.config.output_path, weights_step_of(self.config, step + 1))
+        self.order = order_of(self.config, self.samplers, self.first_step)
+        try:
+            for step in range(self.first_step, self.config.num_train_steps):
+                state = self._step(state, step)
+        finally:
+            self.order.close()
         return state
 
-    def _publish(self, state: Any, weights_step: int) -> None:
-        """Write the weights after this number of updates, if a batch is to be sampled with them."""
-        if not any(weights_step_of(self.config, step) == weights_step for step in self._missing_from(weights_step)):
-            return
-        path = weights_path(self.config.output_path, weights_step)
-        before = read_bytes(path) if exists(path) else None
-        publish(state.model, self.config.output_path, weights_step)
-        if before is not None and before != read_bytes(path):
-            log.warning(
-                "the weights after %d updates are others than an earlier attempt had: this host computes otherwise. "
-                "Batches that it has sampled stay as they are, and their tokens are weighed by their likelihoods.",
-                weights_step,
-            )
+    def _step(self, state: Any, step: int) -> Any:
+        began = time.monotonic()
+        self.order.begin(step, state.model)
+        waiting_since = time.monotonic()
+        rollouts = self.order.rollouts(step)
+        waited_s = time.monotonic() - waiting_since
+        trained = self.train(state, arrays_of(self.config, rollouts, self.positions))
+        self._require_agreement(step, rollouts, trained)
+        self.report(step, self._metrics(step, rollouts, trained, waited_s, time.monotonic() - began))
+        self.order.end(step)
+        return trained.state
 
-    def _missing_from(self, weights_step: int) -> list[int]:
-        """The steps that these weights could sample, and whose rollouts do not exist."""
-        last = min(weights_step + self.config.staleness, self.config.num_train_steps - 1)
-        path = self.config.output_path
-        return [step for step in range(weights_step, last + 1) if not has_step(path, step)]
-
-    def _begin_steps(self, step: int) -> None:
-        """Begin to sample all steps whose weights exist after `step` updates."""
-        for later in self._missing_from(step):
-            if later in self.begun:
-                continue
-            weights_step = weights_step_of(self.config, later)
-            if not exists(path := weights_path(self.config.output_path, weights_step)):
-                raise TrainError(
-                    f"The rollouts of step {later} are sampled with the weights at {path!r}, which are missing. "
-                    "Compute the step again from its beginning."
-                )
-            units = units_of(self.config, later)
-            plan = {"step": later, "weights_step": weights_step, "units": [encode(unit) for unit in units]}
-            write_json(_plan_path(self.config, later), plan)
-            self.samplers.begin(units)
-            self.begun.add(later)
-
-    def _finish(self, step: int) -> list[Rollout]:
-        """The rollouts of a step, which are stored."""
-        if step not in self.begun and (stored := read_step(self.config.output_path, step)) is not None:
-            return stored
-        self.work = self.samplers.finish(step)
-        units: Sequence[Unit] = units_of(self.config, step)
-        rollouts = [rollout for unit in units for rollout in read_unit(self.config.output_path, unit)]
-        rollouts = choose_used(self.config, rollouts)
-        write_step(self.config.output_path, step, rollouts)
-        remove_units(self.config.output_path, step)
-        remove(_plan_path(self.config, step))
-        return rollouts
-
-    def _require_agreement(self, step: int, trained: Trained) -> None:
+    def _require_agreement(self, step: int, rollouts: Sequence[Rollout], trained: Trained) -> None:
         """Raise TrainError if the loss sees other likelihoods than the sampler drew by, with the same weights."""
-        if step != self.first_step or weights_step_of(self.config, step) != step:
+        if step != self.first_step or any(rollout.weights_step != step for rollout in rollouts if rollout.used):
             return
         worst, tolerated = trained.metrics["mismatch_max"], tolerated_mismatch(self.config)
         if not worst <= tolerated:
@@ -147,15 +84,16 @@ class Loop:
     ) -> dict[str, float]:
         used = [rollout for rollout in rollouts if rollout.used]
         drawn = sum(sum(rollout.mask) for rollout in used)
-        weights_step = weights_step_of(self.config, step)
+        steps = [step - rollout.weights_step for rollout in used]
         return {
             "train/loss": trained.loss,
             "throughput/tokens_per_second": drawn / seconds,
             "throughput/duration": trained.seconds,
             **rewards_of(rollouts),
-            "rl/staleness": float(step - weights_step),
+            **({"rl/staleness": sum(steps) / len(steps)} if used else {}),
             "rl/rollouts_unused": float(len(rollouts) - len(used)),
             "rl/groups_without_variance": float(groups_without_variance(rollouts)),
+            "rl/batch_share": len(used_groups(rollouts)) / self.config.groups,
             "rl/answer_tokens": drawn / max(len(used), 1),
             "rl/truncated_share": sum(rollout.finish == "length" for rollout in used) / max(len(used), 1),
             "rl/wait_share": waited_s / seconds,
@@ -164,9 +102,10 @@ class Loop:
 
     def _of_samplers(self, seconds: float) -> dict[str, float]:
         metrics = {}
-        if self.work is not None and self.work.seconds:
-            metrics["rl/drawn_tokens_per_second"] = self.work.tokens / self.work.seconds
-        if (busy := self.samplers.busy_seconds()) is not None:
+        work = self.order.work
+        if work is not None and work.seconds:
+            metrics["rl/drawn_tokens_per_second"] = work.tokens / work.seconds
+        if self.samplers is not None and (busy := self.samplers.busy_seconds()) is not None:
             share = (busy - self.busy_before) / (seconds * self.config.samplers)
             metrics["rl/samplers_wait_share"] = max(1 - share, 0.0)
             self.busy_before = busy
@@ -190,7 +129,3 @@ def tolerated_mismatch(config: TrainRlConfig) -> float:
     if config.tolerated_mismatch is not None:
         return config.tolerated_mismatch
     return TOLERATED if read_precision(config.precision).compute_bytes == 4 else TOLERATED_OF_16_BITS
-
-
-def _plan_path(config: TrainRlConfig, step: int) -> str:
-    return join(config.output_path, PLANS, f"step-{step:07}.json")

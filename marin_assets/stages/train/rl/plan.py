@@ -1,6 +1,7 @@
 """The plan of a step: which examples are sampled, by which weights, with which random numbers.
 
-It is a function of the config and of the step alone. So any sampler may sample any unit of it, in any order.
+Examples and random numbers are a function of the config and of the step alone. So any sampler may sample any unit of
+it, in any order. In the free order a unit has the examples of its step here, and is in the batch of any.
 """
 
 from __future__ import annotations
@@ -28,13 +29,20 @@ class PlannedGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unit:
-    """A part of a step that is sampled by itself."""
+class UnitKey:
+    """The identity of a unit: with it, its rollouts are a function of the config."""
 
     step: int
+    """The step whose batch it is in, if the order is scheduled."""
     number: int
     weights_step: int
     """Number of updates that the weights have had."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit(UnitKey):
+    """A part of a step that is sampled by itself."""
+
     groups: tuple[PlannedGroup, ...]
 
 
@@ -44,18 +52,20 @@ def weights_step_of(config: TrainRlConfig, step: int) -> int:
 
 
 def units_of(config: TrainRlConfig, step: int) -> list[Unit]:
-    """The units of a step."""
+    """The units of a step in the scheduled order."""
+    weights_step = weights_step_of(config, step)
+    return [unit_of(config, step, number, weights_step) for number in range(units_per_batch(config))]
+
+
+def units_per_batch(config: TrainRlConfig) -> int:
+    return config.groups // config.groups_per_unit
+
+
+def unit_of(config: TrainRlConfig, step: int, number: int, weights_step: int) -> Unit:
+    """The unit with a number in a step. Numbers from `units_per_batch` on are those of extra groups."""
     size = config.groups_per_unit
-    groups = [_group(config, step, number) for number in range(config.groups)]
-    return [
-        Unit(
-            step=step,
-            number=number,
-            weights_step=weights_step_of(config, step),
-            groups=tuple(groups[number * size : (number + 1) * size]),
-        )
-        for number in range(config.groups // size)
-    ]
+    groups = tuple(_group(config, step, group) for group in range(number * size, (number + 1) * size))
+    return Unit(step=step, number=number, weights_step=weights_step, groups=groups)
 
 
 def _group(config: TrainRlConfig, step: int, number: int) -> PlannedGroup:

@@ -30,9 +30,11 @@ class Rollout:
     """One answer."""
 
     id: str
-    """Step, group and number in the group."""
+    """Step and group of the plan, and number in the group."""
     step: int
+    """The step that it was sampled for; in the free order, the first that trained on it or left it out."""
     group: int
+    """Number of its group in the step."""
     member: int
     lesson: str
     weights_step: int
@@ -59,6 +61,11 @@ class Rollout:
     """Why it is not used."""
     note: str = ""
     """The error of the environment."""
+
+    @property
+    def group_id(self) -> str:
+        """The identity of its group, which is the same in each batch."""
+        return self.id.rpartition("-")[0]
 
 
 def unused(rollout: Rollout, reason: str, note: str = "") -> Rollout:
@@ -88,6 +95,22 @@ def read_step(output_path: str, step: int) -> list[Rollout] | None:
     if exists(combined):
         return [rollout for rollout in read_table(combined) if rollout.step == step]
     return None
+
+
+class Tables:
+    """The tables of a training that are read step by step: each file once."""
+
+    def __init__(self, output_path: str) -> None:
+        self._output_path, self._first, self._rollouts = output_path, -1, list[Rollout]()
+
+    def of_step(self, step: int) -> list[Rollout]:
+        """The rollouts of a step; none if they are not stored."""
+        combined, first = _combined_path(self._output_path, step), step - step % STEPS_A_FILE
+        if not exists(combined):
+            return read_step(self._output_path, step) or []
+        if first != self._first:
+            self._first, self._rollouts = first, read_table(combined)
+        return [rollout for rollout in self._rollouts if rollout.step == step]
 
 
 def read_table(path: str) -> list[Rollout]:

@@ -38,7 +38,7 @@ def run_levanter_rl(
     metrics: MetricsFile | NoMetrics,
     *,
     config: TrainRlConfig,
-    samplers: Samplers,
+    samplers: Samplers | None,
     tokenizer: str,
     log_dir: str,
     resumed_at: int | None,
@@ -57,7 +57,7 @@ class _Run:
     config: TrainRlConfig
     training: TrainLmConfig
     built: Any
-    samplers: Samplers
+    samplers: Samplers | None
     metrics: Any
     log_dir: str
     resumed_at: int | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,11 +19,11 @@ from marin_assets.stages.train.inputs.hf_folder import read_hf_config
 from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start, generation_config
 from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
 from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
-from marin_assets.stages.train.rl.plan import Unit
+from marin_assets.stages.train.rl.plan import Unit, UnitKey
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentProcess
 from marin_assets.stages.train.specs.start import FromHuggingFace
-from marin_resources.storage.files import exists, read_json, remove_folder, write_json
+from marin_resources.storage.files import exists, names_below, read_json, remove, remove_folder, write_json
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import decode, encode
 
@@ -109,12 +110,25 @@ def stage_model_tokenizer(config: TrainRlConfig, folder: str) -> str:
     return folder
 
 
-def unit_path(output_path: str, unit: Unit) -> str:
-    return join(output_path, UNITS, f"{unit.step:07}", f"{unit.number:04}.json")
+def unit_path(output_path: str, unit: UnitKey) -> str:
+    return join(output_path, UNITS, f"{unit.step:07}", f"{unit.number:04}-{unit.weights_step:07}.json")
 
 
-def read_unit(output_path: str, unit: Unit) -> list[Rollout]:
+def stored_units(output_path: str) -> list[UnitKey]:
+    """The units whose rollouts are stored; of those of a step and a number, that of the newest weights."""
+    matches = (re.fullmatch(r"(\d+)/(\d+)-(\d+)\.json", name) for name in names_below(join(output_path, UNITS)))
+    numbers = sorted(tuple(map(int, match.groups())) for match in matches if match)
+    newest = {(step, number): weights_step for step, number, weights_step in numbers}
+    return [UnitKey(step=step, number=number, weights_step=weights) for (step, number), weights in newest.items()]
+
+
+def read_unit(output_path: str, unit: UnitKey) -> list[Rollout]:
     return [decode(rollout) for rollout in read_json(unit_path(output_path, unit))]
+
+
+def remove_unit(output_path: str, unit: UnitKey) -> None:
+    """Remove a unit, whose rollouts are in tables."""
+    remove(unit_path(output_path, unit))
 
 
 def remove_units(output_path: str, step: int) -> None:

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.plan import Unit
-from marin_assets.stages.train.rl.sampling.sampler import Sampler, open_sampler, open_sampler_here
+from marin_assets.stages.train.rl.rollout import Rollout
+from marin_assets.stages.train.rl.sampling.sampler import Sampler, open_sampler, open_sampler_here, read_unit
 from marin_resources.ray_tpu.shards.job_allocation import current_allocation
 from marin_resources.ray_tpu.shards.replicas import Replicas
 from marin_resources.ray_tpu.worker.object_process import CallError, ObjectProcess, ObjectProcesses
@@ -35,6 +36,23 @@ class Work:
     tokens: int
     """Drawn."""
 
+    def __add__(self, other: Work) -> Work:
+        return Work(seconds=self.seconds + other.seconds, tokens=self.tokens + other.tokens)
+
+
+class UnitSource(Protocol):
+    """Gives samplers their units."""
+
+    def next_unit(self) -> Unit | None:
+        """Wait for the next unit, and return it; None if no more come."""
+
+    def end_unit(self, unit: Unit, rollouts: Sequence[Rollout], work: Work) -> None: ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+    def close(self) -> None:
+        """Give no more units."""
+
 
 class Samplers(Protocol):
     """Places in which units are sampled."""
@@ -44,6 +62,9 @@ class Samplers(Protocol):
 
     def finish(self, step: int) -> Work:
         """Wait until the units of a step are written. Raises TrainError."""
+
+    def keep_sampling(self, source: UnitSource) -> None:
+        """Have each sampler sample units of a source until it has no more."""
 
     def busy_seconds(self) -> float | None:
         """Seconds that all samplers have worked so far; None if they are the training's own process."""
@@ -57,9 +78,11 @@ def opened_samplers(config: TrainRlConfig) -> Iterator[Samplers]:
             yield _Here(sampler)
         return
     with _processes(config) as processes, ThreadPoolExecutor(config.samplers, "sampler") as threads:
+        apart = _Apart(config, processes, threads)
         try:
-            yield _Apart(processes, threads)
+            yield apart
         finally:
+            apart.close()
             threads.shutdown(wait=False, cancel_futures=True)
             processes.__exit__(None, None, None)  # a call under way ends with its process
 
@@ -90,6 +113,9 @@ class _Here:
     def finish(self, step: int) -> Work:
         return _sum([self._sampler.sample(_as_json(unit)) for unit in self._waiting.pop(step)])
 
+    def keep_sampling(self, source: UnitSource) -> None:
+        raise TrainError("The process of the training samples one step after the other. Set samplers to 1 or more.")
+
     def busy_seconds(self) -> float | None:
         return None
 
@@ -97,9 +123,10 @@ class _Here:
 class _Apart:
     """Processes, to each of which a thread gives the next unit."""
 
-    def __init__(self, processes: Any, threads: ThreadPoolExecutor) -> None:
-        self._processes, self._threads = processes, threads
+    def __init__(self, config: TrainRlConfig, processes: Any, threads: ThreadPoolExecutor) -> None:
+        self._config, self._processes, self._threads = config, processes, threads
         self._waiting: dict[int, list[Future[dict[str, float]]]] = {}
+        self._source: UnitSource | None = None
         self._busy_s = 0.0
 
     def begin(self, units: Sequence[Unit]) -> None:
@@ -108,8 +135,25 @@ class _Apart:
     def finish(self, step: int) -> Work:
         return _sum([sampled.result() for sampled in self._waiting.pop(step)])
 
+    def keep_sampling(self, source: UnitSource) -> None:
+        self._source = source
+        for _ in range(self._config.samplers):
+            self._threads.submit(self._sample_from, source)
+
     def busy_seconds(self) -> float | None:
         return self._busy_s
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def _sample_from(self, source: UnitSource) -> None:
+        try:
+            while (unit := source.next_unit()) is not None:
+                work = _sum([self._sample(_as_json(unit))])
+                source.end_unit(unit, read_unit(self._config.output_path, unit), work)
+        except Exception as error:  # the training has it
+            source.fail(error)
 
     def _sample(self, unit: str) -> dict[str, float]:
         began = time.monotonic()

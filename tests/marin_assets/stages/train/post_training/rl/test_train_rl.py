@@ -9,48 +9,26 @@ import re
 import signal
 from dataclasses import replace
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 from nano_training import weights_of
-from random_llama import write_random_llama
 from rl_environments import Faulty
 from rl_training import adam, results_of, rl_config, run_to, samplers_below
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
 from marin_assets.stages.train.rl import loop
+from marin_assets.stages.train.rl.config import ReplayBuffer
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.objective import Objective
+from marin_assets.stages.train.rl.orders import schedule
 from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.hardware.resources import cpu
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, reserve
-
-END_TOKENS = (",", ".", "Ċ")
-WINDOW, EOS = 64, 1
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of random weights, which ends an answer at each comma, full stop or end of a line."""
-    folder = tmp_path_factory.mktemp("model") / "hf"
-    folder.mkdir()
-    write_random_llama(folder, list(topics.values())[:50], WINDOW)
-    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    ends = {"eos_token_id": [EOS, *(vocabulary[text] for text in END_TOKENS)]}
-    (folder / "generation_config.json").write_text(json.dumps(ends))
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def plain(model: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A training that nothing disturbed, which samples in its own process."""
-    output = tmp_path_factory.mktemp("plain")
-    return output, train_rl(rl_config(model, output))
 
 
 def test_sampling_and_loss_agree_on_every_token(plain: tuple[Path, dict[str, Any]]) -> None:
@@ -80,8 +58,8 @@ def test_every_rollout_is_in_the_table_with_what_it_was_drawn_with(plain: tuple[
     ended = [rollout for rollout in rollouts if rollout.lesson == "the" and rollout.finish == "stop"]
     assert ended
     assert all(rollout.mask[-1] == 1 for rollout in ended)
-    assert all(rollout.ids[-1] == EOS or rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
-    assert not {"weights", "plans", "units"} & set(os.listdir(output))
+    assert all(rollout.ids[-1] == 1 or rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
+    assert not {"weights", "plans", "units", "ledger"} & set(os.listdir(output))
     for name in ("hf/model.safetensors", "plots/rewards.png", "plots/loss.png", "checkpoints/step-5/metadata.json"):
         assert (output / name).exists()
 
@@ -232,8 +210,8 @@ def test_nothing_is_learnt_from_rewards_that_are_shuffled(
         random.Random(rollouts[0].step).shuffle(rewards)
         return as_it_is(config, [replace(each, reward=reward) for each, reward in zip(rollouts, rewards, strict=True)])
 
-    as_it_is = loop.choose_used
-    monkeypatch.setattr(loop, "choose_used", shuffled)
+    as_it_is = schedule.choose_used
+    monkeypatch.setattr(schedule, "choose_used", shuffled)
     lessons = {"the": lesson_of(TargetWord())}
     result = train_rl(rl_config(base_path, tmp_path, lessons=lessons, optimizer=adam(3e-3), **LEARNING))
     assert result["reward_end"] < 0.3
@@ -257,11 +235,24 @@ def test_every_objective_trains_a_model(objective: dict[str, Any], base_path: st
         assert rows[-1]["train/kl"] > 1e-6
 
 
+FREE: dict[str, Any] = {"order": "free", "samplers": 1}
 MISTAKES = {
     "group_size=1": ({"group_size": 1}, "group_size is 1, expected at least 2"),
     "groups": ({"groups": 5}, "groups is 5 and groups_per_unit 2, expected a divisor"),
     "temperature": ({"temperature": 0.0}, "temperature is 0.0, expected a number above 0"),
     "staleness": ({"staleness": -1}, "staleness is -1"),
+    "order": ({"order": "fre"}, "order is 'fre', expected one of 'scheduled', 'free'. Did you mean 'free'?"),
+    "free alone": ({"order": "free"}, "order is 'free' and samplers 0, expected at least 1"),
+    "extra": ({"most_extra_groups": 3}, "most_extra_groups is 3 and groups_per_unit 2, expected a multiple of it"),
+    "no extra": ({"most_extra_groups": 0}, "most_extra_groups is 0 and groups_per_unit 2"),
+    "extra of reinforce": (
+        {"most_extra_groups": 4, "objective": Objective(kind="reinforce")},
+        "the objective 'reinforce' compares rewards of the whole batch",
+    ),
+    "buffer": ({"replay_buffer": ReplayBuffer()}, "replay_buffer is set, and order is 'scheduled'"),
+    "uses": ({**FREE, "replay_buffer": ReplayBuffer(most_uses=3)}, "most_uses is 3 and staleness 1, expected"),
+    "no use": ({**FREE, "replay_buffer": ReplayBuffer(most_uses=0)}, "most_uses is 0, expected a number of at least 1"),
+    "capacity": ({**FREE, "replay_buffer": ReplayBuffer(capacity=0)}, "capacity is 0, expected a number of at least 1"),
     "max_tokens": ({"max_tokens": 48}, "leaves no room for a prompt"),
     "too long": ({"max_length": 4096}, "the model takes at most 64 tokens"),
     "kind": ({"objective": Objective(kind="gprо")}, "The objective has kind="),

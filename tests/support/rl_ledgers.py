@@ -1,0 +1,36 @@
+"""Holds a finished training in the free order to its ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.orders.ledger import Entry, read_entries
+from marin_assets.stages.train.rl.rollout import Rollout, read_rollouts
+
+
+def require_exact(config: TrainRlConfig) -> list[Rollout]:
+    """Return all rollouts. Each is in the tables once, used or with a reason; each used group is in as many batches as
+    the buffer allows at most, in none that is too late; and batches are whole."""
+    entries, rollouts = read_entries(config.output_path), read_rollouts(config.output_path)
+    assert sorted(entries) == list(range(config.num_train_steps))
+    assert len({rollout.id for rollout in rollouts}) == len(rollouts)
+    assert all(rollout.used == (rollout.reason == "") for rollout in rollouts)
+    groups = {rollout.group_id: rollout for rollout in rollouts}
+    assert Counter(rollout.group_id for rollout in rollouts).total() == len(groups) * config.group_size
+    uses = Counter(name for entry in entries.values() for name in names_of(entry))
+    most_uses = 1 if config.replay_buffer is None else config.replay_buffer.most_uses
+    assert max(uses.values()) <= most_uses
+    assert {rollout.group_id for rollout in rollouts if rollout.used} <= set(uses)
+    for step, entry in entries.items():
+        assert len(set(names_of(entry))) == config.groups
+        assert all(0 <= step - groups[name].weights_step <= config.staleness for name in names_of(entry))
+        assert all(groups[named.group].step == step for named in (*entry.batch, *entry.left_out))
+    output = Path(config.output_path)
+    assert not {"weights", "units", "ledger"} & {path.name for path in output.iterdir()}
+    return rollouts
+
+
+def names_of(entry: Entry) -> list[str]:
+    return [named.group for named in (*entry.batch, *entry.again)]
