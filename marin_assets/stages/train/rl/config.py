@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from marin_assets.stages.train.config import OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError, TrainError
+from marin_assets.stages.train.rl.curriculum import Curriculum, check_curriculum
 from marin_assets.stages.train.rl.lessons import Lesson, check_lessons
 from marin_assets.stages.train.rl.objective import Objective, check_objective
 from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least
@@ -31,6 +32,8 @@ class TrainRlConfig:
     """Folder of the model's tokenizer; `start.path` has one, if it is an export."""
     lessons: dict[str, Lesson] = field(default_factory=dict)
     """Environments by name."""
+    curriculum: Curriculum | None = None
+    """Changes how often lessons are drawn, as the model learns them; None: always by their weights."""
     output_path: str = THIS_OUTPUT_PATH
     num_train_steps: int = versioned(100)
     groups: int = versioned(8)
@@ -104,6 +107,8 @@ class TrainRlConfig:
             require_above_0(name, getattr(plain, name))
         _check_shape_of_batches(plain)
         check_lessons(plain.lessons)
+        if plain.curriculum is not None:
+            check_curriculum(plain.curriculum, plain.lessons)
         check_objective(plain.objective)
         check_settings(as_training(plain))
 

@@ -16,6 +16,7 @@ from typing import Any
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, choose_used, groups_without_variance
 from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.lesson_progress import LessonProgress
 from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
@@ -61,6 +62,10 @@ class Loop:
     busy_before: float = 0.0
     work: Work | None = None
     """The sampling of the last batch."""
+    progress: LessonProgress = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.progress = LessonProgress(self.config)
 
     def run(self, state: Any) -> Any:
         """Train from `first_step` to the end. Returns the last state."""
@@ -111,7 +116,8 @@ class Loop:
                     f"The rollouts of step {later} are sampled with the weights at {path!r}, which are missing. "
                     "Compute the step again from its beginning."
                 )
-            units = units_of(self.config, later)
+            units = units_of(self.config, later, self.progress.weights_for(later))
+            self.progress.write()
             plan = {"step": later, "weights_step": weights_step, "units": [encode(unit) for unit in units]}
             write_json(_plan_path(self.config, later), plan)
             self.samplers.begin(units)
@@ -122,7 +128,7 @@ class Loop:
         if step not in self.begun and (stored := read_step(self.config.output_path, step)) is not None:
             return stored
         self.work = self.samplers.finish(step)
-        units: Sequence[Unit] = units_of(self.config, step)
+        units: Sequence[Unit] = units_of(self.config, step, self.progress.weights_for(step))
         rollouts = [rollout for unit in units for rollout in read_unit(self.config.output_path, unit)]
         rollouts = choose_used(self.config, rollouts)
         write_step(self.config.output_path, step, rollouts)
@@ -153,6 +159,7 @@ class Loop:
             "throughput/tokens_per_second": drawn / seconds,
             "throughput/duration": trained.seconds,
             **rewards_of(rollouts),
+            **self.progress.metrics(step),
             "rl/staleness": float(step - weights_step),
             "rl/rollouts_unused": float(len(rollouts) - len(used)),
             "rl/groups_without_variance": float(groups_without_variance(rollouts)),

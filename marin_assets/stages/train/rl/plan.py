@@ -1,11 +1,13 @@
 """The plan of a step: which examples are sampled, by which weights, with which random numbers.
 
-It is a function of the config and of the step alone. So any sampler may sample any unit of it, in any order.
+It is a function of the config and of the step alone, and of the steps before, if there is a curriculum. So any sampler
+may sample any unit of it, in any order.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from marin_assets.stages.train.rl.config import TrainRlConfig
@@ -43,10 +45,12 @@ def weights_step_of(config: TrainRlConfig, step: int) -> int:
     return max(0, step - config.staleness)
 
 
-def units_of(config: TrainRlConfig, step: int) -> list[Unit]:
-    """The units of a step."""
+def units_of(config: TrainRlConfig, step: int, weights: Mapping[str, float] | None = None) -> list[Unit]:
+    """The units of a step. `weights`: those of the lessons in this step; None: their own."""
     size = config.groups_per_unit
-    groups = [_group(config, step, number) for number in range(config.groups)]
+    if weights is None:
+        weights = {name: lesson.weight for name, lesson in config.lessons.items()}
+    groups = [_group(config, step, number, weights) for number in range(config.groups)]
     return [
         Unit(
             step=step,
@@ -58,10 +62,10 @@ def units_of(config: TrainRlConfig, step: int) -> list[Unit]:
     ]
 
 
-def _group(config: TrainRlConfig, step: int, number: int) -> PlannedGroup:
+def _group(config: TrainRlConfig, step: int, number: int, weights: Mapping[str, float]) -> PlannedGroup:
     draw = random.Random(f"{config.seed} {step} {number}")
     names = sorted(config.lessons)
-    [lesson] = draw.choices(names, [config.lessons[name].weight for name in names])
+    [lesson] = draw.choices(names, [weights[name] for name in names])
     return PlannedGroup(
         number=number,
         lesson=lesson,

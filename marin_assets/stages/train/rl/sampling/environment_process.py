@@ -80,7 +80,9 @@ class EnvironmentProcess:
         return value
 
     def _start(self) -> None:
-        process = ObjectProcess(open_environments, (self._lessons,), on_line=log.info)
+        # sets of texts have the same order in each process, and after a resumption
+        env = {"PYTHONHASHSEED": "0"}
+        process = ObjectProcess(open_environments, (self._lessons,), on_line=log.info, env=env)
         self._process = self._stack.enter_context(process)
 
     def _restart(self, why: str) -> None:

@@ -9,14 +9,12 @@ import re
 import signal
 from dataclasses import replace
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 from nano_training import weights_of
-from random_llama import write_random_llama
 from rl_environments import Faulty
-from rl_training import adam, results_of, rl_config, run_to, samplers_below
+from rl_training import EOS, adam, results_of, rl_config, run_to, samplers_below, write_ending_llama
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
@@ -30,20 +28,11 @@ from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.hardware.resources import cpu
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, reserve
 
-END_TOKENS = (",", ".", "Ċ")
-WINDOW, EOS = 64, 1
-
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model of random weights, which ends an answer at each comma, full stop or end of a line."""
-    folder = tmp_path_factory.mktemp("model") / "hf"
-    folder.mkdir()
-    write_random_llama(folder, list(topics.values())[:50], WINDOW)
-    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    ends = {"eos_token_id": [EOS, *(vocabulary[text] for text in END_TOKENS)]}
-    (folder / "generation_config.json").write_text(json.dumps(ends))
-    return str(folder)
+    return write_ending_llama(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")
