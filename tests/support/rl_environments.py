@@ -78,3 +78,8 @@ class NoReward:
 
     def prompt(self, example: dict[str, Any]) -> str:
         return "?"
+
+
+def spelling(example: dict[str, Any], text: str) -> float:
+    """A function of a user's own."""
+    return float(text.strip() == "-".join(example["word"]))

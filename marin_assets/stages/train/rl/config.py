@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from marin_assets.stages.train.config import OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError, TrainError
-from marin_assets.stages.train.rl.curriculum import Curriculum, check_curriculum
+from marin_assets.stages.train.rl.curriculum.rules import Curriculum, check_curriculum
 from marin_assets.stages.train.rl.lessons import Lesson, check_lessons
 from marin_assets.stages.train.rl.objective import Objective, check_objective
 from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least

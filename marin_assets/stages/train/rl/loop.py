@@ -16,7 +16,7 @@ from typing import Any
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, choose_used, groups_without_variance
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.lesson_progress import LessonProgress
+from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
 from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
@@ -65,7 +65,12 @@ class Loop:
     progress: LessonProgress = field(init=False)
 
     def __post_init__(self) -> None:
-        self.progress = LessonProgress(self.config)
+        self.progress = LessonProgress(
+            self.config.curriculum,
+            self.config.lessons,
+            output_path=self.config.output_path,
+            staleness=self.config.staleness,
+        )
 
     def run(self, state: Any) -> Any:
         """Train from `first_step` to the end. Returns the last state."""

@@ -6,6 +6,7 @@ https://github.com/huggingface/Math-Verify
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any, ClassVar
 from marin_assets.stages.train.rl.environments.environment import Environment, Example, Prompt, asked
 from marin_assets.stages.train.rl.environments.problems import Problems, read_problems
 
-BOX = "\\boxed{"
+BOX, BRACE = "\\boxed{", re.compile("[{}]")
 TIME_LIMIT_S = 5
 """For each of: to read the right answer, to read the text, to compare. An expression such as 9^9^9^9 takes for ever."""
 MOST_CHARACTERS = 2_000
@@ -67,11 +68,12 @@ class MathAnswers(Environment):
 
 def final_answer(text: str) -> str:
     r"""The content of the last \boxed{…} whose braces are closed, as a formula; without any, the end of the text."""
-    start = len(text)
-    while (start := text.rfind(BOX, 0, start)) >= 0:
-        depth = 1
-        for place in range(first := start + len(BOX), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[place], 0)
-            if not depth:
-                return f"${text[first:place]}$"
-    return text[-MOST_CHARACTERS:]
+    opened, last = list[int](), None
+    for brace in BRACE.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.end())
+        elif opened:
+            first = opened.pop()
+            if text.endswith(BOX, 0, first) and (last is None or first > last.start):
+                last = slice(first, brace.start())
+    return text[-MOST_CHARACTERS:] if last is None else f"${text[last]}$"

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.inputs.hf_folder import read_hf_config
 from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start, generation_config
 from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
@@ -30,6 +31,10 @@ UNITS = "units"
 """Below the output, while it runs: the rollouts of units whose step is not whole yet."""
 
 log = logging.getLogger(__name__)
+
+
+class DamagedUnitError(TrainError):
+    """The file of a unit does not have its rollouts. Computing the step again makes it anew."""
 
 
 class Sampler:
@@ -51,7 +56,11 @@ class Sampler:
         planned: Unit = decode(json.loads(unit))
         path = unit_path(self._config.output_path, planned)
         if exists(path):
-            return {"seconds": 0.0, "tokens": 0}
+            try:
+                read_unit(self._config.output_path, planned)
+                return {"seconds": 0.0, "tokens": 0}
+            except DamagedUnitError as error:
+                log.warning("%s It is sampled again.", error)
         began = time.monotonic()
         rollouts = self._sample(planned)
         write_json(path, [encode(rollout) for rollout in rollouts])
@@ -114,7 +123,23 @@ def unit_path(output_path: str, unit: Unit) -> str:
 
 
 def read_unit(output_path: str, unit: Unit) -> list[Rollout]:
-    return [decode(rollout) for rollout in read_json(unit_path(output_path, unit))]
+    """The rollouts of a unit. Raises DamagedUnitError for a file that does not have them."""
+    path = unit_path(output_path, unit)
+    expected = [
+        (unit.step, unit.weights_step, group.number, group.lesson, member)
+        for group in unit.groups
+        for member in range(len(group.seeds))
+    ]
+    try:
+        rollouts = [decode(rollout) for rollout in read_json(path)]
+        present = [(each.step, each.weights_step, each.group, each.lesson, each.member) for each in rollouts]
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise DamagedUnitError(f"The unit at {path!r} cannot be read ({error}).") from error
+    if present != expected:
+        raise DamagedUnitError(
+            f"The unit at {path!r} has other rollouts than those of step {unit.step} that it should."
+        )
+    return rollouts
 
 
 def remove_units(output_path: str, step: int) -> None:

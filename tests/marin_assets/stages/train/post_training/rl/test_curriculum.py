@@ -17,7 +17,8 @@ from rl_training import results_of, rl_config, run_to, write_ending_llama
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.curriculum import (
+from marin_assets.stages.train.rl.curriculum.progress import FILE, LessonProgress
+from marin_assets.stages.train.rl.curriculum.rules import (
     Curriculum,
     Progress,
     first_progress,
@@ -27,7 +28,6 @@ from marin_assets.stages.train.rl.curriculum import (
     weights_of,
 )
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
-from marin_assets.stages.train.rl.lesson_progress import FILE, LessonProgress
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.plan import units_of
 from marin_assets.stages.train.rl.rollout import Rollout, path_of_step, read_rollouts, write_step
@@ -98,6 +98,10 @@ def test_a_lesson_that_is_not_trained_keeps_its_share() -> None:
     assert weights == {"easy": 2.0, "hard": 0.0, "eyed": 0.5}
 
 
+def progress_of(config: TrainRlConfig) -> LessonProgress:
+    return LessonProgress(config.curriculum, config.lessons, output_path=config.output_path, staleness=config.staleness)
+
+
 def stored_step(config: TrainRlConfig, step: int, progress: LessonProgress) -> None:
     """Store rollouts of a step, in which three of four answers have a reward, and one in the lesson "other"."""
     groups = [group for unit in units_of(config, step, progress.weights_for(step)) for group in unit.groups]
@@ -105,7 +109,8 @@ def stored_step(config: TrainRlConfig, step: int, progress: LessonProgress) -> N
         Rollout(
             id=f"{step:07}-{group.number:04}-{member:04}", step=step, group=group.number, member=member,
             lesson=group.lesson, weights_step=0, weights_digest="", example={}, prompt="", answer="", prompt_ids=[1],
-            ids=[2], logprobs=[-1.0], mask=[1], finish="stop", reward=float(member < (1 if group.lesson == "other" else 3)),
+            ids=[2], logprobs=[-1.0], mask=[1], finish="stop",
+            reward=float(member < (1 if group.lesson == "other" else 3)),
         )
         for group in groups for member in range(len(group.seeds))
     ]  # fmt: skip
@@ -118,7 +123,7 @@ def test_the_shares_of_a_step_follow_from_the_steps_before_its_weights_alone(sta
         "no model", tmp_path, lessons=lessons_of("easy", "other", "hard"), staleness=staleness, num_train_steps=40,
         curriculum=rules(smoothing=0.3),
     )  # fmt: skip
-    progress = LessonProgress(config)
+    progress = progress_of(config)
     planned = []
     for step in range(20):
         planned.append(progress.weights_for(step))
@@ -127,15 +132,15 @@ def test_the_shares_of_a_step_follow_from_the_steps_before_its_weights_alone(sta
     assert planned[staleness + 1] != planned[0]
     assert planned[-1]
     assert planned[-1]["hard"] > 0
-    assert [LessonProgress(config).weights_for(step) for step in range(20)] == planned
+    assert [progress_of(config).weights_for(step) for step in range(20)] == planned
     for later in range(19 - staleness, 20):
         Path(path_of_step(config.output_path, later)).unlink()
-    again = LessonProgress(config)
+    again = progress_of(config)
     assert again.weights_for(19) == planned[19]
     assert again.metrics(19)["rl/lesson_state/hard"] == 1.0
     Path(path_of_step(config.output_path, 3)).unlink()
     with pytest.raises(TrainError, match=r"step-0000003.parquet' are missing"):
-        LessonProgress(config).weights_for(19)
+        progress_of(config).weights_for(19)
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
@@ -187,7 +192,7 @@ def test_a_training_follows_the_curriculum_and_writes_how_it_went(model: str, tm
     for name in ("share", "success"):
         assert [row[f"rl/lesson_{name}/a"] for row in rows] == [step["a"][name] for step in steps]
     assert rows[0]["rl/lesson_state/a"] == 0.0
-    again = LessonProgress(config)  # from the rollouts alone
+    again = progress_of(config)  # from the rollouts alone
     assert [again.metrics(step)["rl/lesson_share/turns"] for step in range(4)] == [
         row["rl/lesson_share/turns"] for row in rows
     ]

@@ -6,13 +6,12 @@ steps before that one alone. `curriculum.json` has them for each step; it is wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
-from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.curriculum import (
+from marin_assets.stages.train.rl.curriculum.rules import (
     CLOSED,
     GRADUATED,
     OPEN,
@@ -22,7 +21,7 @@ from marin_assets.stages.train.rl.curriculum import (
     progress_after,
     weights_of,
 )
-from marin_assets.stages.train.rl.plan import weights_step_of
+from marin_assets.stages.train.rl.lessons import Lesson
 from marin_assets.stages.train.rl.rollout import Rollout, path_of_step, read_step
 from marin_resources.storage.files import write_json
 from marin_resources.storage.paths import join
@@ -42,8 +41,11 @@ class _Step:
 class LessonProgress:
     """Knows the steps that are planned so far."""
 
-    def __init__(self, config: TrainRlConfig) -> None:
-        self._config = config
+    def __init__(
+        self, curriculum: Curriculum | None, lessons: Mapping[str, Lesson], *, output_path: str, staleness: int
+    ) -> None:
+        self._curriculum, self._lessons = curriculum, lessons
+        self._output_path, self._staleness = output_path, staleness
         self._measured, self._progress = 0, dict[str, Progress]()
         self._steps: list[_Step] = []
 
@@ -52,16 +54,16 @@ class LessonProgress:
 
         Raises TrainError if the rollouts of a step that they follow from are not stored.
         """
-        if self._config.curriculum is None:
+        if self._curriculum is None:
             return None
         while len(self._steps) <= step:
-            self._steps.append(self._next_step(self._config.curriculum))
+            self._steps.append(self._next_step(self._curriculum))
         return self._steps[step].weights
 
     def write(self) -> None:
         """Write what is planned so far."""
         if self._steps:
-            write_json(join(self._config.output_path, FILE), [_row(step) for step in self._steps])
+            write_json(join(self._output_path, FILE), [_row(step) for step in self._steps])
 
     def metrics(self, step: int) -> dict[str, float]:
         """The lessons in the batch of a step, as metrics."""
@@ -75,18 +77,17 @@ class LessonProgress:
         }
 
     def _next_step(self, curriculum: Curriculum) -> _Step:
-        lessons = self._config.lessons
-        self._progress = self._progress or first_progress(curriculum, lessons)
-        while self._measured < weights_step_of(self._config, len(self._steps)):
+        self._progress = self._progress or first_progress(curriculum, self._lessons)
+        while self._measured < len(self._steps) - self._staleness:
             rewards = rewards_of_examples(self._stored(self._measured))
             self._progress = progress_after(curriculum, self._progress, rewards)
             self._measured += 1
-        return _Step(progress=self._progress, weights=weights_of(curriculum, lessons, self._progress))
+        return _Step(progress=self._progress, weights=weights_of(curriculum, self._lessons, self._progress))
 
     def _stored(self, step: int) -> list[Rollout]:
-        if (rollouts := read_step(self._config.output_path, step)) is None:
+        if (rollouts := read_step(self._output_path, step)) is None:
             raise TrainError(
-                f"The rollouts at {path_of_step(self._config.output_path, step)!r} are missing, from which the "
+                f"The rollouts at {path_of_step(self._output_path, step)!r} are missing, from which the "
                 "curriculum follows. Compute the step again from its beginning."
             )
         return rollouts
