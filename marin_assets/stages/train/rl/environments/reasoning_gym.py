@@ -36,6 +36,7 @@ RUNS_TEXTS = "its scorer runs the text of the model as a program, without a sand
 REFUSED = {
     **dict.fromkeys(
         (
+            "codeio",
             "isomorphic_strings",
             "knight_swap",
             "list_functions",

@@ -30,11 +30,13 @@ from marin_resources.wire.config_json import decode, encode
 UNITS = "units"
 """Below the output, while it runs: the rollouts of units whose step is not whole yet."""
 
+REMEDY = "Compute the step again, and it is sampled again."
+
 log = logging.getLogger(__name__)
 
 
 class DamagedUnitError(TrainError):
-    """The file of a unit does not have its rollouts. Computing the step again makes it anew."""
+    """The file of a unit does not have its rollouts."""
 
 
 class Sampler:
@@ -60,7 +62,7 @@ class Sampler:
                 read_unit(self._config.output_path, planned)
                 return {"seconds": 0.0, "tokens": 0}
             except DamagedUnitError as error:
-                log.warning("%s It is sampled again.", error)
+                log.warning("It is sampled again: %s", error)
         began = time.monotonic()
         rollouts = self._sample(planned)
         write_json(path, [encode(rollout) for rollout in rollouts])
@@ -133,12 +135,10 @@ def read_unit(output_path: str, unit: Unit) -> list[Rollout]:
     try:
         rollouts = [decode(rollout) for rollout in read_json(path)]
         present = [(each.step, each.weights_step, each.group, each.lesson, each.member) for each in rollouts]
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise DamagedUnitError(f"The unit at {path!r} cannot be read ({error}).") from error
+    except (ValueError, TypeError, AttributeError, ImportError) as error:
+        raise DamagedUnitError(f"The unit at {path!r} cannot be read ({error}). {REMEDY}") from error
     if present != expected:
-        raise DamagedUnitError(
-            f"The unit at {path!r} has other rollouts than those of step {unit.step} that it should."
-        )
+        raise DamagedUnitError(f"The unit at {path!r} has other rollouts than those of its step. {REMEDY}")
     return rollouts
 
 

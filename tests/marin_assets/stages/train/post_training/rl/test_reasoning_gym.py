@@ -26,7 +26,7 @@ def opened(environment: ReasoningGym) -> Any:
             ({"task": task}, f"The generator '{task}' of reasoning-gym is not used: {REFUSED[task]}.")
             for task in REFUSED
         ),
-        ({"task": "chainsum"}, "task is 'chainsum', expected one of 86 names. Did you mean 'chain_sum'"),
+        ({"task": "chainsum"}, "task is 'chainsum', expected one of 85 names. Did you mean 'chain_sum'"),
         ({"settings": {"seed": 3}}, "settings has 'seed', which the training sets"),
         ({"settings": {"size": 3}}, "settings has 'size', which the training sets"),
         ({"settings": {"terms": 3}}, "makes no problem with the settings {'terms': 3} (TypeError"),
