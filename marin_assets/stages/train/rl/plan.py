@@ -1,7 +1,7 @@
 """The plan of a step: which examples are sampled, by which weights, with which random numbers.
 
-It is a function of the config and of the step alone, and of the steps before, if there is a curriculum. So any sampler
-may sample any unit of it, in any order.
+It is a function of the config and of the step alone; with a curriculum, of the rollouts of earlier steps too. So any
+sampler may sample any unit of it, in any order.
 """
 
 from __future__ import annotations

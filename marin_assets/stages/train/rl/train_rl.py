@@ -4,6 +4,7 @@ In:  the model to begin with, a Hugging Face folder with its tokenizer; environm
 Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metrics.jsonl, plots/loss.png; and
      rollouts/          every answer that was drawn, with its reward, and why it was not used if it was not
      plots/rewards.png  mean reward of the lessons by step
+     curriculum.json    with a curriculum: the lessons of each step
      weights/, units/ and plans/ exist while it runs.
      metrics.jsonl has rl/reward, rl/reward/<lesson>, rl/staleness, rl/rollouts_unused, rl/groups_without_variance,
      rl/answer_tokens, rl/truncated_share, rl/wait_share, rl/samplers_wait_share and rl/drawn_tokens_per_second; and of

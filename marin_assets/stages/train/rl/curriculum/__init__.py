@@ -1,4 +1,4 @@
-"""Which lessons are drawn how often, as the model learns them.
+"""Shares of the lessons, which change as the model learns.
 
 rules       the config of a curriculum: how shares follow from rewards
 progress    how the lessons of a training went, from its stored rollouts

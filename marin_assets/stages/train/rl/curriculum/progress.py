@@ -1,4 +1,4 @@
-"""How the lessons of a curriculum went: read from the stored rollouts, so that a resumed training draws the same.
+"""Progress in the lessons of a curriculum, from the stored rollouts: a resumed training draws the same lessons.
 
 The batch of step s is planned when the weights of step s - staleness exist: its shares follow from the rollouts of the
 steps before that one alone. `curriculum.json` has them for each step; it is written, and never read by the training.

@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.lessons import Lesson
@@ -42,7 +43,7 @@ class Curriculum:
     newness: float = versioned(100.0)
     """A lesson with n examples weighs 1 + exp(-n / newness) times as much."""
     least_weight: float = versioned(0.1)
-    """Of an open lesson."""
+    """The least of an open lesson."""
     plateau_examples: int = versioned(50)
     """The success has a plateau if over so many examples it neither moves nor varies by more than the next two."""
     plateau_slope: float = versioned(0.1)
@@ -95,10 +96,10 @@ def weights_of(
     """The weights by which the lessons are drawn. Those of the curriculum share the sum of their own weights."""
     drawn = [name for name, of in progress.items() if of.state == OPEN and lessons[name].weight]
     drawn = drawn or [name for name, of in progress.items() if of.state == GRADUATED]
-    wanted = {name: lessons[name].weight * weight_of(curriculum, progress[name]) for name in drawn}
-    total, shared = sum(wanted.values()), sum(lessons[name].weight for name in progress)
+    weights = {name: lessons[name].weight * weight_of(curriculum, progress[name]) for name in drawn}
+    total, shared = sum(weights.values()), sum(lessons[name].weight for name in progress)
     own = {name: lesson.weight for name, lesson in lessons.items() if name not in progress}
-    return {**own, **{name: shared * wanted.get(name, 0.0) / total for name in progress}}
+    return {**own, **{name: shared * weights.get(name, 0.0) / total for name in progress}}
 
 
 def weight_of(curriculum: Curriculum, progress: Progress) -> float:
@@ -128,16 +129,16 @@ def check_curriculum(curriculum: Curriculum, lessons: Mapping[str, Lesson]) -> N
     for name in ("plateau_slope", "plateau_variation", "least_weight"):
         require_above_0(f"The curriculum's {name}", getattr(curriculum, name))
     trained = sorted(name for name, lesson in lessons.items() if lesson.is_trained)
-    for name in (each for pair in curriculum.opens_after.items() for each in (pair[0], *pair[1])):
+    for name in (*curriculum.opens_after, *chain.from_iterable(curriculum.opens_after.values())):
         if name not in trained:
             raise TrainError(f"opens_after of the curriculum has {name!r}, {expected_one_of(name, trained)}")
     opened: list[str] = []
-    while left := [name for name in trained if name not in opened]:
-        next_ones = [name for name in left if set(curriculum.opens_after.get(name, ())) <= set(opened)]
+    while closed := [name for name in trained if name not in opened]:
+        next_ones = [name for name in closed if set(curriculum.opens_after.get(name, ())) <= set(opened)]
         if not next_ones:
             raise TrainError(
-                f"opens_after of the curriculum lets none of {', '.join(left)} open, as each waits for another. Leave "
-                "one of them without a lesson before it."
+                f"opens_after of the curriculum lets none of {', '.join(closed)} open, as each waits for another. "
+                "Leave one of them without a lesson before it."
             )
         opened += next_ones
     if not any(lessons[name].weight for name in trained if not curriculum.opens_after.get(name)):

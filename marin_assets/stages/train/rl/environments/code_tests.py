@@ -150,13 +150,13 @@ def _passes(test: Any, answer: str | None) -> bool:
 
 def _compared(test: str) -> tuple[str, Any] | None:
     """The expression and the literal that an assertion compares by "=="; None for another assertion."""
-    statement, *others = ast.parse(test).body
-    if others or not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
+    statement, *more = ast.parse(test).body
+    if more or not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
         return None
-    left, operators, rights = statement.test.left, statement.test.ops, statement.test.comparators
+    first, operators, others = statement.test.left, statement.test.ops, statement.test.comparators
     if len(operators) != 1 or not isinstance(operators[0], ast.Eq):
         return None
-    for value, literal in ((left, rights[0]), (rights[0], left)):
+    for value, literal in ((first, others[0]), (others[0], first)):
         try:
             return ast.unparse(value), ast.literal_eval(literal)
         except NOT_LITERAL:
@@ -170,7 +170,7 @@ def _texts(answer: str) -> list[str | None]:
         answers = json.loads(answer)
     except (ValueError, RecursionError):
         return []
-    return answers if isinstance(answers, list) and all(isinstance(each, str | None) for each in answers) else []
+    return answers if isinstance(answers, list) and all(isinstance(text, str | None) for text in answers) else []
 
 
 def _lines(text: str) -> list[str]:

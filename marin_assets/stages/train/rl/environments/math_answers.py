@@ -19,7 +19,7 @@ BOX, BRACE = "\\boxed{", re.compile("[{}]")
 TIME_LIMIT_S = 5
 """For each of: to read the right answer, to read the text, to compare. An expression such as 9^9^9^9 takes for ever."""
 MOST_CHARACTERS = 2_000
-"""Of an expression. One that is longer is wrong."""
+"""Length of an expression. One that is longer is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class MathAnswers(Environment):
     extras: ClassVar[Sequence[str]] = ("rewards",)
 
     def prepare(self) -> None:
-        import math_verify  # noqa: F401  that it is there
+        import math_verify  # noqa: F401  a missing package ends the training at its start
 
         _ = self._rows
 

@@ -6,10 +6,13 @@ https://github.com/open-thought/reasoning-gym (Stojanovski et al. 2025, arXiv 25
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from importlib import import_module
 from importlib.metadata import version
+from types import ModuleType
 from typing import Any, ClassVar
 
 from marin_assets.stages.train.rl.environments.environment import Environment, Example, Prompt, asked, drawn
@@ -52,6 +55,7 @@ REFUSED = {
     "puzzle24": f"{RUNS_TEXTS}, and gives the full reward to other numbers than those of the problem",
     "coin_flip": "its scorer gives the full reward to a part of the answer, such as '0' of '0.25'",
     **dict.fromkeys(("game_of_life", "prime_factorization"), "its scorer raises an error for some texts"),
+    "zebra_puzzles": "it needs pycosat, which has no wheels and would have to be compiled",
     "composite": "it is made of others. Have a lesson for each of them",
 }
 """Generators that are not used, with the reason."""
@@ -80,8 +84,6 @@ class ReasoningGym(Environment):
 
     def prepare(self) -> None:
         """Raises ReasoningGymError."""
-        from reasoning_gym.factory import DATASETS
-
         if (installed := version("reasoning-gym")) != VERSION:
             raise ReasoningGymError(
                 f"reasoning-gym {installed} is installed, expected {VERSION}, whose generators have been tried. "
@@ -89,8 +91,7 @@ class ReasoningGym(Environment):
             )
         if self.task in REFUSED:
             raise ReasoningGymError(f"The generator {self.task!r} of reasoning-gym is not used: {REFUSED[self.task]}.")
-        if self.task not in DATASETS:
-            usable = sorted(DATASETS.keys() - REFUSED)
+        if self.task not in (usable := usable_tasks()):
             raise ReasoningGymError(f"task is {self.task!r}, {expected_one_of(self.task, usable)}")
         if taken := {"seed", "size"} & set(self.settings):
             raise ReasoningGymError(f"settings has {min(taken)!r}, which the training sets. Leave it out.")
@@ -125,9 +126,18 @@ class ReasoningGym(Environment):
 
     def _make_problem(self, seed: int, index: int) -> tuple[Any, dict[str, Any]]:
         """The data set of the package with this problem, and the problem, whose metadata JSON may not have."""
-        from reasoning_gym.factory import create_dataset
-
         number, place = divmod(index, A_DATASET)
         own_seed = drawn(seed, number).randrange(2**32)
-        dataset = create_dataset(self.task, **self.settings, seed=own_seed, size=A_DATASET)
+        dataset = _factory().create_dataset(self.task, **self.settings, seed=own_seed, size=A_DATASET)
         return dataset, dataset[place]
+
+
+def usable_tasks() -> list[str]:
+    """The names of the generators that are used."""
+    return sorted(_factory().DATASETS.keys() - REFUSED)
+
+
+def _factory() -> Any:
+    """The module of the package that makes data sets, which takes 4 s to import."""
+    sys.modules.setdefault("pycosat", ModuleType("pycosat"))  # imported for "zebra_puzzles" alone, and not installed
+    return import_module("reasoning_gym.factory")

@@ -19,7 +19,7 @@ from marin_resources.wire.config_json import decode, encode
 
 MOST_OF_A_NOTE = 300
 MOST_CHARACTERS = 2**20
-"""Of a prompt, a reply, or an example as JSON. Each rollout of it is a row with all of it."""
+"""Length of a prompt, a reply, or an example as JSON. Each of its rollouts is a row with all of it."""
 
 log = logging.getLogger(__name__)
 

@@ -134,7 +134,7 @@ def read_unit(output_path: str, unit: Unit) -> list[Rollout]:
     ]
     try:
         rollouts = [decode(rollout) for rollout in read_json(path)]
-        present = [(each.step, each.weights_step, each.group, each.lesson, each.member) for each in rollouts]
+        present = [(of.step, of.weights_step, of.group, of.lesson, of.member) for of in rollouts]
     except (ValueError, TypeError, AttributeError, ImportError) as error:
         raise DamagedUnitError(f"The unit at {path!r} cannot be read ({error}). {REMEDY}") from error
     if present != expected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -88,7 +89,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_training_goes_on_without_the_rollouts_that_an_environment_spoils(
     kind: str, model: str, tmp_path: Path
 ) -> None:
-    lessons = {"hostile": hostile(kind), "the": lesson_of(TargetWord())}
+    lessons = {"hostile": hostile(kind), "the": lesson_of(TargetWord(), weight=3.0)}
     result = train_rl(rl_config(model, tmp_path, lessons=unwrap_versioned_value(lessons), num_train_steps=3))
     unused = result["rollouts_unused"]
     assert result["rollouts_used"] + sum(unused.values()) == result["rollouts"] == 3 * 16
@@ -183,6 +184,7 @@ def test_a_disk_that_is_full_ends_the_training_with_the_error_and_with_room_it_i
     done = subprocess.run(
         [sys.executable, "-c", program, paths, json.dumps(encode(config)), "0"],
         capture_output=True, text=True, timeout=900, check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # Python does not notice that its own files are cut
     )  # fmt: skip
     assert done.returncode == 1, done.stderr[-3000:]
     assert "File too large" in done.stderr.splitlines()[-1]
