@@ -45,7 +45,7 @@ def lesson_of(environment: Any, *, weight: float = 1.0, is_trained: bool = True)
             "with the reference of another class."
         )
     own = {entry.name: getattr(environment, entry.name) for entry in dataclasses.fields(environment) if entry.init}
-    paths = {name: value for name, value in own.items() if isinstance(value, Placeholder)}
+    paths: dict[str, Any] = {name: value for name, value in own.items() if isinstance(value, Placeholder)}
     arguments = {
         name: list(value) if isinstance(value, tuple) else value for name, value in own.items() if name not in paths
     }
