@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.rl.environments.environment import Environment
 from marin_assets.stages.train.specs.bounds import require_at_least
 from marin_assets.step.values import Placeholder, versioned
 from marin_resources.types.errors import MarinError
@@ -53,7 +54,7 @@ def lesson_of(environment: Any, *, weight: float = 1.0, is_trained: bool = True)
         environment=versioned(reference_to(type(environment))),
         arguments=versioned(arguments),
         paths=paths,
-        extras=tuple(getattr(environment, "extras", ())),
+        extras=tuple(environment.extras) if isinstance(environment, Environment) else (),
         weight=versioned(weight),
         is_trained=versioned(is_trained),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from marin_assets.documents.document import BadRow
@@ -41,11 +42,15 @@ def read_problems(problems: Problems, fields: Sequence[str]) -> list[dict[str, A
 
 def _rows_of(problems: Problems) -> Iterator[tuple[str, Any]]:
     """Each row with its place, in words."""
-    if not isinstance(problems, str):
+    if isinstance(problems, list | tuple):
         yield from ((f"row {number} of problems", row) for number, row in enumerate(problems))
         return
-    files = [path for path in list_files(problems) if is_readable(path)]
+    if not isinstance(problems, str | PurePath):
+        raise ProblemError(f"problems is {problems!r:.200}, expected a list of rows, or a path.")
+    files = [path for path in list_files(str(problems)) if is_readable(path)]
     if not files:
-        raise ProblemError(f"problems is the path {problems!r}, where no file ends with one of {', '.join(READABLE)}.")
+        raise ProblemError(
+            f"problems is the path {str(problems)!r}, where no file ends with one of {', '.join(READABLE)}."
+        )
     for path in files:
         yield from ((f"line {number} of {path!r}", row) for number, row in read_rows(path))

@@ -15,7 +15,7 @@ from marin_assets.stages.train.rl.environments.code_tests import CodeTests, prog
 from marin_assets.stages.train.rl.environments.environment import Environment
 from marin_assets.stages.train.rl.environments.function_environment import FunctionEnvironment
 from marin_assets.stages.train.rl.environments.math_answers import MathAnswers, final_answer
-from marin_assets.stages.train.rl.environments.problems import read_problems
+from marin_assets.stages.train.rl.environments.problems import ProblemError, read_problems
 from marin_assets.stages.train.rl.lessons import lesson_of, open_environment
 from marin_assets.step.values import unwrap_versioned_value
 
@@ -36,6 +36,10 @@ def test_problems_are_rows_of_the_config_or_of_files(tmp_path: Path) -> None:
     environment = opened(MathAnswers(problems=str(tmp_path)))
     assert environment.example(0, 7) == environment.example(9, 7) == ROWS[2]
     assert environment.prompt(ROWS[2]) == "2 + 1?\nPut the answer into \\boxed{}.\n"
+    assert read_problems(tmp_path, ("problem",)) == ROWS  # type: ignore[arg-type]
+    for odd in (3, {"problem": "?"}, None):
+        with pytest.raises(ProblemError, match="expected a list of rows, or a path"):
+            read_problems(odd, ())  # type: ignore[arg-type]
     chat = MathAnswers(problems=ROWS, is_chat=True, instruction="")
     assert chat.prompt(ROWS[0]) == [{"role": "user", "content": "0 + 1?"}]
 
