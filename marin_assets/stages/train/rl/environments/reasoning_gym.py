@@ -29,7 +29,7 @@ RIGHT = 1 - 1e-9
 
 EXACT = frozenset({"binary_matrix", "spiral_matrix", "string_insertion"})
 """Generators whose scorer runs a text that is not the answer as a program. It is not called: the answer is compared."""
-ARITHMETIC = re.compile(r"(?!.*\*\*)[\d+*/() -]{1,200}")
+ARITHMETIC = re.compile(r"(?!.*\*\*)[0-9+*/() -]{1,200}")
 EXPRESSIONS = frozenset({"countdown"})
 """Generators whose scorer runs a text as a program, which is harmless for one that is ARITHMETIC. Others are wrong."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from admission import require_admissible
 from rl_environments import Faulty
+from rl_training import rl_config, write_ending_llama
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.environments.calculator import Calculator
@@ -14,10 +16,13 @@ from marin_assets.stages.train.rl.environments.code_tests import CodeTests
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
 from marin_assets.stages.train.rl.environments.function_environment import FunctionEnvironment
 from marin_assets.stages.train.rl.environments.math_answers import MathAnswers
+from marin_assets.stages.train.rl.environments.reasoning_gym import ReasoningGym
 from marin_assets.stages.train.rl.environments.repeat_word import RepeatWord
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentFault, EnvironmentProcess
+from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
 
 ROWS = [{"problem": "3 + 4?", "answer": "7"}, {"problem": "Half of 1?", "answer": "\\frac{1}{2}"}]
@@ -67,9 +72,27 @@ def test_right_answers_have_the_full_reward_rubbish_has_none_and_every_process_m
             ),
             "spelling": lambda environment, example: "-".join(example["word"]),
         },
-        indices=(0, 1, 2**31 - 1),
+        indices=(0, 2**31 - 1),
     )
     assert len({str(DigitSums().example(0, index)) for index in range(300)}) > 90
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("sandbox")
+def test_a_model_is_trained_on_each_kind_of_problems(tmp_path: Path) -> None:
+    model = write_ending_llama(tmp_path)
+    environments = {
+        "mathematics": MathAnswers(problems=ROWS, instruction=""),
+        "programs": CodeTests(problems=PROGRAMS, instruction=""),
+        "spelling": SPELLED,
+        "gym": ReasoningGym(task="leg_counting", settings={"max_animals": 3}, instruction=""),
+    }
+    lessons = unwrap_versioned_value({name: lesson_of(environment) for name, environment in environments.items()})
+    config = rl_config(model, tmp_path / "out", lessons=lessons, num_train_steps=3, groups=8, max_length=64)
+    result = train_rl(config)
+    reasons = set(result["rollouts_unused"])
+    assert reasons <= {"prompt_too_long"}, read_rollouts(config.output_path)[0].note
+    assert {rollout.lesson for rollout in read_rollouts(config.output_path)} == set(lessons)
 
 
 def test_held_out_words_are_never_those_of_the_training() -> None:
