@@ -18,7 +18,14 @@ from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation
 from marin_assets.step.field_checks import tags_of
 from marin_assets.step.step import Step
-from marin_assets.step.values import ConfigError, InputName, VersionedValue, ensure_versioned, output_path_of
+from marin_assets.step.values import (
+    ConfigError,
+    InputName,
+    Placeholder,
+    VersionedValue,
+    ensure_versioned,
+    output_path_of,
+)
 from marin_resources.hardware.resources import Resources, cpu
 
 
@@ -86,7 +93,7 @@ def with_versions(spec: Any) -> Any:
         default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         if isinstance(default, VersionedValue):
             changed[field.name] = ensure_versioned(value)
-        elif dataclasses.is_dataclass(value) and (default is None or dataclasses.is_dataclass(default)):
+        elif dataclasses.is_dataclass(value) and not isinstance(value, Placeholder):
             changed[field.name] = with_versions(value)
     return dataclasses.replace(spec, **changed)
 
