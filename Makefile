@@ -20,7 +20,7 @@ UV := .tools/bin/uv
 # of tests: three on 2 cores (five take as long, and what has a time limit fails)
 TEST_PROCESSES := 3
 LOCAL_DEPLOYMENT := PYTHONPATH=deploy/local .venv/bin/python -m local_deployment
-EXTRAS := --extra curate --extra language --extra train --extra evaluate
+EXTRAS := --extra curate --extra language --extra train --extra evaluate --extra rewards
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 ifeq ($(MARIN_CONFIG)$(wildcard $(DAGSTER_HOME)/marin.toml),) # a file with settings may have a prefix

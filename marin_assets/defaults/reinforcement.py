@@ -65,18 +65,20 @@ def default_rl(
             f"default_rl({name!r}) has a train_config of type {type(given).__name__}, expected a TrainRlConfig."
         )
     path = output_path_of(model, "hf") if isinstance(model, Step) else model
+    lessons = {label: _lesson(environment) for label, environment in environments.items()}
+    needed = dict.fromkeys(extra for lesson in lessons.values() for extra in lesson.extras)
     config = dataclasses.replace(
         _with_settings_versioned(with_versions(given)),
         start=FromHuggingFace(path=path),
         tokenizer_path=path,
-        lessons={label: _lesson(environment) for label, environment in environments.items()},
+        lessons=lessons,
     )
     return Step(
         name=f"checkpoints/{name}",
         fn=train_rl,
         config=config,
         resources=resources or cpu(),
-        extras=extras_on(resources, "train"),
+        extras=extras_on(resources, "train", *needed),
         env=env_of(config.trackers),
         resumable=True,
         tags=tags_of(tags or (), f"checkpoints/{name}"),

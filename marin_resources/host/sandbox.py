@@ -50,16 +50,16 @@ cpu_s = task["cpu_s"]
 resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
 for limit, value in (("AS", task["memory_bytes"]), ("FSIZE", task["answer_bytes"]), ("NOFILE", 256), ("CORE", 0)):
     resource.setrlimit(getattr(resource, "RLIMIT_" + limit), (value, value))
-program, token = task.pop("program"), task.pop("token")
+program, token, names = task.pop("program"), task.pop("token"), {"__name__": "__main__"}
 try:
-    exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
-    end = ""
+    exec(compile(program, "<program>", "exec"), names)
+    end = "=" + str(names.get("ANSWER", ""))
 except BaseException as error:
-    end = f"{type(error).__name__}: {error}"
-os.write(out, f"{token}{end}".encode(errors="replace")[:1000])
+    end = f"!{type(error).__name__}: {error}"[:1000]
+os.write(out, f"{token}{end}".encode(errors="replace")[: task["answer_bytes"]])
 os._exit(0)
 """
-"""Program of the sandboxed Python. Only a program that runs to its end makes it write the token with nothing behind."""
+"""Program of the sandboxed Python. Only a program that runs to its end makes it write the token with "=" behind."""
 
 
 class SandboxError(MarinError):
@@ -77,6 +77,14 @@ class Limits:
     memory_bytes: int = 2**32
 
 
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    failure: str | None = None
+    """Why the program did not run to its end."""
+    answer: str = ""
+    """The text that it left in ANSWER. It is the program's: believe nothing of it."""
+
+
 def require_sandbox() -> None:
     """Raise SandboxError if no program can run here in a sandbox."""
     if failure := failure_of("pass"):
@@ -89,6 +97,11 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
     A program that ends early, by `sys.exit(0)` or `os._exit(0)`, did not run to its end. Raises SandboxError if
     bubblewrap is not installed, or cannot make the sandbox.
     """
+    return outcome_of(program, limits).failure
+
+
+def outcome_of(program: str, limits: Limits | None = None) -> Outcome:
+    """Run a Python program as `failure_of`, whose variable ANSWER, a text of less than 64 KiB, is returned too."""
     limits = limits or Limits()
     token = secrets.token_hex(16)
     task = {
@@ -112,7 +125,7 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
                 timeout=limits.wall_s,
             )
         except subprocess.TimeoutExpired:
-            return f"it took more than {limits.wall_s:g} s"
+            return Outcome(failure=f"it took more than {limits.wall_s:g} s")
         answer.seek(0)
         text = answer.read(ANSWER_BYTES).decode(errors="replace")
         errors.seek(0)
@@ -120,11 +133,11 @@ def failure_of(program: str, limits: Limits | None = None) -> str | None:
     if printed:  # by bubblewrap, or by Python before the program
         raise SandboxError(f"bubblewrap cannot run a program on this machine: {printed[-SHOWN:]}. {REMEDY}")
     _, written, end = text.rpartition(token)
-    if written:
-        return end[:SHOWN] or None
+    if written and end:
+        return Outcome(answer=end[1:]) if end[0] == "=" else Outcome(failure=end[1 : SHOWN + 1])
     if done.returncode in (SIGNALLED + signal.SIGXCPU, SIGNALLED + signal.SIGKILL):
-        return f"it took more than {limits.cpu_s} s of CPU time"
-    return f"it ended early, with status {done.returncode}"
+        return Outcome(failure=f"it took more than {limits.cpu_s} s of CPU time")
+    return Outcome(failure=f"it ended early, with status {done.returncode}")
 
 
 def _denied_calls() -> bytes:

@@ -27,7 +27,10 @@ from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.rl.config import ReplayBuffer, TrainRlConfig
+from marin_assets.stages.train.rl.curriculum.rules import Curriculum
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
+from marin_assets.stages.train.rl.environments.math_answers import MathAnswers
+from marin_assets.stages.train.rl.environments.reasoning_gym import ReasoningGym
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.train_rl import train_rl
@@ -37,7 +40,7 @@ from marin_assets.step.graph import build_graph
 from marin_assets.step.partitions.sets import dynamic
 from marin_assets.step.resolve import resolve
 from marin_assets.step.step import Step
-from marin_assets.step.values import ConfigError, InputName, unwrap_versioned_value, versioned
+from marin_assets.step.values import ConfigError, InputName, output_path_of, unwrap_versioned_value, versioned
 from marin_resources.hardware.resources import Resources, cpu, gpu, tpu
 
 
@@ -193,6 +196,31 @@ def test_a_setting_of_reinforcement_learning_that_would_not_be_in_the_version_is
     config = TrainRlConfig(order="free", samplers=1)
     with pytest.raises(TrainError, match=r"Step 'checkpoints/b': order is 'free', expected versioned\('free'\)"):
         Step(name="checkpoints/b", fn=train_rl, config=config)
+
+
+def test_a_curriculum_enters_the_version_and_without_one_it_is_as_before() -> None:
+    lessons = {"easy": TargetWord(), "hard": DigitSums()}
+    plain = rl_hash(lessons)
+    assert plain == rl_hash(lessons, curriculum=None)
+    opened = [Curriculum(), Curriculum(opens_after={"hard": ("easy",)}), Curriculum(smoothing=0.2)]
+    assert len({plain, *(rl_hash(lessons, curriculum=curriculum) for curriculum in opened)}) == 4
+    assert rl_hash(lessons, curriculum=Curriculum(smoothing=versioned(0.1))) == rl_hash(lessons, curriculum=opened[0])
+
+
+def test_problems_of_a_step_are_an_input_and_an_environment_brings_its_extras() -> None:
+    model = default_train("a", {}, LlamaSpec(), TrainLmConfig(components={}, tokenizer_path=""))
+    problems = default_download("problems", "problems")
+    environments = {"own": MathAnswers(problems=output_path_of(problems)), "sums": ReasoningGym(task="chain_sum")}
+    step = default_rl("b", model, environments)
+    graph = build_graph([step])
+    config = resolve(graph[step], graph, lambda output: "/p/" + output.relative(), "/p")
+    assert config.lessons["own"].paths == {"problems": f"/p/{graph[problems].output.relative()}"}
+    assert "problems" not in config.lessons["own"].arguments
+    assert step.extras == ("train", "rewards")
+    assert default_rl("b", model, {"the": TargetWord()}).extras == ("train",)
+    assert rl_hash({"own": MathAnswers(problems=[{"problem": "1?", "answer": "1"}])}) != rl_hash(
+        {"own": MathAnswers(problems=[{"problem": "1?", "answer": "2"}])}
+    )
 
 
 def test_reinforcement_learning_begins_with_the_export_of_a_step_and_is_evaluated_as_a_model() -> None:

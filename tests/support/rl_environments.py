@@ -82,6 +82,56 @@ class Flat(Turns):
         return 1.0 if example["number"] < 1000 * self.share else super().reward(example, text)
 
 
+class Hostile:
+    """Does in `example`, `prompt` or `reply` what no environment should; `kind` is what."""
+
+    stops = ("e",)
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def example(self, seed: int, index: int) -> Any:
+        if self.kind == "ends":
+            return [{"number": 1}][index]
+        if self.kind == "stops":
+            raise StopIteration
+        circle: list[Any] = []
+        circle.append(circle)
+        examples: dict[str, Any] = {
+            "huge": {"text": "x" * 2**21},
+            "key": {"$dataclass": "os:system"},
+            "circle": circle,
+            "bytes": {"data": b"x"},
+            "nan": {"number": float("nan")},
+            "unprintable": Unprintable(),
+        }
+        return examples.get(self.kind, {"number": 1})  # the same for ever
+
+    def prompt(self, example: dict[str, Any]) -> Any:
+        if self.kind == "unprintable error":
+            raise Unprintable
+        prompts: dict[str, Any] = {
+            "long text": "word " * 2**20,
+            "surrogate": "\ud800",
+            "number": 3,
+            "messages": [{"content": "no role"}],
+        }
+        return prompts.get(self.kind, "Number one is")
+
+    def reply(self, example: dict[str, Any], text: str) -> Any:
+        return {"long reply": " word" * 2**20, "odd reply": 3}.get(self.kind)
+
+    def reward(self, example: dict[str, Any], text: str) -> Any:
+        return Unprintable() if self.kind == "odd reward" else len(text) / 10
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
 class Plain:
     """A class of a user's own, without a base: it wants short answers."""
 
@@ -104,3 +154,28 @@ class NoReward:
 
     def prompt(self, example: dict[str, Any]) -> str:
         return "?"
+
+
+def spelling(example: dict[str, Any], text: str) -> float:
+    """A function of a user's own."""
+    return float(text.strip() == "-".join(example["word"]))
+
+
+class NotPrepared(Plain):
+    """Lacks what it needs."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def prepare(self) -> None:
+        raise RuntimeError("no dictionary")
+
+
+class OfSets(Plain):
+    """Its examples have the order of a set, which is that of the hashes of texts."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def example(self, seed: int, index: int) -> dict[str, Any]:
+        return {"words": list({f"word {number}" for number in range(50)})}

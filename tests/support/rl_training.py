@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
+from random_llama import write_random_llama
 from rl_environments import Turns
 
 from marin_assets.stages.train.rl.config import TrainRlConfig
@@ -21,6 +23,8 @@ from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.wire.config_json import encode
 
+END_TOKENS = (",", ".", "Ċ")
+WINDOW, EOS = 64, 1
 KILLED = """
 import json, logging, sys
 sys.path[:0] = json.loads(sys.argv[1])
@@ -37,6 +41,18 @@ logging.getLogger("marin_assets.stages.train.rl.orders.order").addHandler(loggin
 train_rl(config)
 print("moments", moments.count)
 """
+
+
+def write_ending_llama(folder: Path) -> str:
+    """Write a model of random weights, which ends an answer at each comma, full stop or end of a line. Returns its
+    folder."""
+    hf = folder / "hf"
+    hf.mkdir()
+    write_random_llama(hf, list(topics.values())[:50], WINDOW)
+    vocabulary = json.loads((hf / "tokenizer.json").read_text())["model"]["vocab"]
+    ends = {"eos_token_id": [EOS, *(vocabulary[text] for text in END_TOKENS)]}
+    (hf / "generation_config.json").write_text(json.dumps(ends))
+    return str(hf)
 
 
 def rl_config(model: str, output: Path, **changes: Any) -> TrainRlConfig:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from marin_resources.host.denied_calls import filter_of
-from marin_resources.host.sandbox import Limits, SandboxError, failure_of, require_sandbox
+from marin_resources.host.sandbox import Limits, Outcome, SandboxError, failure_of, outcome_of, require_sandbox
 
 pytestmark = pytest.mark.usefixtures("sandbox")
 
@@ -45,6 +45,12 @@ def test_an_honest_program_runs_to_its_end(program: str) -> None:
 )
 def test_a_program_that_does_not_run_to_its_end_fails_with_the_reason(program: str, failure: str) -> None:
     assert str(failure_of(program)).startswith(failure)
+
+
+def test_the_text_that_a_program_leaves_is_returned_if_it_ran_to_its_end() -> None:
+    assert outcome_of("ANSWER = 'ä' + str(1 + 2)") == Outcome(answer="ä3")
+    assert outcome_of("ANSWER = '3'\nassert False") == Outcome(failure="AssertionError: ")
+    assert outcome_of("ANSWER = 'x' * 10**7").answer.strip("x") == ""
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ train_rl        the stage: from a model and environments to a trained model
 config          its config, and the checks of it
 environments/   tasks: prompts, rewards, replies
 lessons         which environments a training draws its examples from, and how often
+curriculum/     how often, as the model learns them
 objective       objectives by name; `batch` computes their advantages, `loss` their losses
 plan            what a step samples: its examples are a function of the config and the step
 rollout         one answer of the model with its reward, and the tables of them

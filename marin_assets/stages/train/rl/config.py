@@ -7,6 +7,7 @@ from typing import Any
 
 from marin_assets.stages.train.config import OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError, TrainError
+from marin_assets.stages.train.rl.curriculum.rules import Curriculum, check_curriculum
 from marin_assets.stages.train.rl.lessons import Lesson, check_lessons
 from marin_assets.stages.train.rl.objective import Objective, check_objective
 from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least
@@ -51,6 +52,8 @@ class TrainRlConfig:
     """Folder of the model's tokenizer; `start.path` has one, if it is an export."""
     lessons: dict[str, Lesson] = field(default_factory=dict)
     """Environments by name."""
+    curriculum: Curriculum | None = None
+    """Changes how often lessons are drawn, as the model learns them; None: always by their weights."""
     output_path: str = THIS_OUTPUT_PATH
     num_train_steps: int = versioned(100)
     groups: int = versioned(8)
@@ -140,6 +143,8 @@ class TrainRlConfig:
         _check_shape_of_batches(plain)
         _check_order(plain)
         check_lessons(plain.lessons)
+        if plain.curriculum is not None:
+            check_curriculum(plain.curriculum, plain.lessons)
         check_objective(plain.objective)
         check_settings(as_training(plain))
 
@@ -167,6 +172,11 @@ def _check_order(config: TrainRlConfig) -> None:
         raise TrainError(
             "order is 'free' and samplers 0, expected at least 1: in the free order other processes sample while the "
             "training trains."
+        )
+    if config.order == FREE and config.curriculum is not None:
+        raise TrainError(
+            "order is 'free' and a curriculum is set, which follows from the rollouts of earlier steps of a schedule. "
+            "Leave one of them out."
         )
     if (extra := config.most_extra_groups) is not None:
         if extra < 1 or extra % config.groups_per_unit:

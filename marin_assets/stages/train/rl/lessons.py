@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.rl.environments.environment import Environment
 from marin_assets.stages.train.specs.bounds import require_at_least
-from marin_assets.step.values import versioned
+from marin_assets.step.values import Placeholder, versioned
+from marin_resources.types.errors import MarinError
 from marin_resources.wire.reference import load, reference_to
 
 METHODS = ("example", "prompt", "reward")
@@ -23,6 +25,10 @@ class Lesson:
     """The class, by its reference: "package.module:Class"."""
     arguments: dict[str, Any] = field(default_factory=lambda: versioned({}))
     """Keyword arguments of the class."""
+    paths: dict[str, str] = field(default_factory=dict)
+    """More of them: paths of outputs of steps, which enter the version as inputs."""
+    extras: tuple[str, ...] = ()
+    """Extras of the project that the class needs."""
     weight: float = versioned(1.0)
     """The share of the groups is this, divided by the weights of all lessons."""
     is_trained: bool = versioned(True)
@@ -30,17 +36,25 @@ class Lesson:
 
 
 def lesson_of(environment: Any, *, weight: float = 1.0, is_trained: bool = True) -> Lesson:
-    """Return the lesson of an environment that is a dataclass, all of whose fields enter the version."""
+    """Return the lesson of an environment that is a dataclass, all of whose fields enter the version.
+
+    A field that is a path, output_path_of(step), makes the step an input.
+    """
     if not dataclasses.is_dataclass(environment) or isinstance(environment, type):
         raise TrainError(
             f"An environment is {environment!r}, expected an object of a dataclass, such as TargetWord(), or a Lesson "
             "with the reference of another class."
         )
     own = {entry.name: getattr(environment, entry.name) for entry in dataclasses.fields(environment) if entry.init}
-    arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
+    paths: dict[str, Any] = {name: value for name, value in own.items() if isinstance(value, Placeholder)}
+    arguments = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in own.items() if name not in paths
+    }
     return Lesson(
         environment=versioned(reference_to(type(environment))),
         arguments=versioned(arguments),
+        paths=paths,
+        extras=tuple(environment.extras) if isinstance(environment, Environment) else (),
         weight=versioned(weight),
         is_trained=versioned(is_trained),
     )
@@ -63,9 +77,9 @@ def check_lessons(lessons: Mapping[str, Lesson]) -> None:
 
 
 def open_environment(name: str, lesson: Lesson) -> Any:
-    """Import the class, and return an object of it. Raises TrainError for what is no environment."""
+    """Import the class, and return an object of it, prepared. Raises TrainError for what is no environment."""
     try:
-        environment = load(lesson.environment)(**lesson.arguments)
+        environment = load(lesson.environment)(**lesson.arguments, **lesson.paths)
     except Exception as error:  # the class is anyone's
         raise TrainError(
             f"The environment {lesson.environment!r} of the lesson {name!r} with {lesson.arguments!r} cannot be opened "
@@ -77,6 +91,11 @@ def open_environment(name: str, lesson: Lesson) -> Any:
                 f"The environment {lesson.environment!r} of the lesson {name!r} has no method {method!r}. An "
                 f"environment has {', '.join(METHODS)}, and reply if the model has several turns."
             )
+    try:
+        getattr(environment, "prepare", lambda: None)()
+    except Exception as error:  # likewise
+        reason = str(error) if isinstance(error, MarinError) else f"{type(error).__name__}: {error}"
+        raise TrainError(f"The environment of the lesson {name!r} cannot be prepared: {reason}") from error
     stops = getattr(environment, "stops", ())
     if isinstance(stops, str) or not all(isinstance(stop, str) and stop for stop in stops):
         raise TrainError(f"The environment of the lesson {name!r} has stops={stops!r}, expected texts, none empty.")

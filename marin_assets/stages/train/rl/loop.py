@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, groups_without_variance, used_groups
 from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
 from marin_assets.stages.train.rl.orders.order import order_of
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Samplers
@@ -44,10 +45,19 @@ class Loop:
     """Tokens of a row."""
     first_step: int
     busy_before: float = 0.0
+    progress: LessonProgress = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.progress = LessonProgress(
+            self.config.curriculum,
+            self.config.lessons,
+            output_path=self.config.output_path,
+            staleness=self.config.staleness,
+        )
 
     def run(self, state: Any) -> Any:
         """Train from `first_step` to the end. Returns the last state."""
-        self.order = order_of(self.config, self.samplers, self.first_step)
+        self.order = order_of(self.config, self.samplers, self.first_step, self.progress)
         try:
             for step in range(self.first_step, self.config.num_train_steps):
                 state = self._step(state, step)
@@ -90,6 +100,7 @@ class Loop:
             "throughput/tokens_per_second": drawn / seconds,
             "throughput/duration": trained.seconds,
             **rewards_of(rollouts),
+            **self.progress.metrics(step),
             **({"rl/staleness": sum(steps) / len(steps)} if used else {}),
             "rl/rollouts_unused": float(len(rollouts) - len(used)),
             "rl/groups_without_variance": float(groups_without_variance(rollouts)),

@@ -5,6 +5,7 @@ Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metri
      rollouts/          every answer that was drawn, with its reward, and why it was not used if it was not
      plots/rewards.png  mean reward of the lessons by step
      ledger.jsonl       in the free order, the groups of each batch (`orders/ledger.py`)
+     curriculum.json    with a curriculum: the lessons of each step
      weights/, units/, plans/ and ledger/ exist while it runs.
      metrics.jsonl has rl/reward, rl/reward/<lesson>, rl/staleness, rl/rollouts_unused, rl/groups_without_variance,
      rl/batch_share (groups of which something is used, of those that a batch has room for), rl/answer_tokens,

@@ -21,6 +21,14 @@ class Environment:
 
     stops: ClassVar[Sequence[str]] = ()
     """Texts that end a turn of the model, in addition to its own end token. They stay in the answer."""
+    extras: ClassVar[Sequence[str]] = ()
+    """Extras of the project that its process needs, beside that of the training."""
+
+    def prepare(self) -> None:
+        """Called once, before any other method, in the process that calls those: read files, look for programs.
+
+        An error ends the training with its text.
+        """
 
     def example(self, seed: int, index: int) -> Example:
         """Return the problem with this number, among those of a seed."""
@@ -40,6 +48,11 @@ class Environment:
         The model is not trained on the tokens of a reply. `text` is as in `reward`.
         """
         return None
+
+
+def asked(text: str, is_chat: bool) -> Prompt:
+    """The prompt with this text: as it is, or as the message of a user."""
+    return [{"role": "user", "content": text}] if is_chat else text
 
 
 def drawn(seed: int, index: int) -> random.Random:

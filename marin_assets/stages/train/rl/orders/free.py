@@ -7,6 +7,7 @@ resumed training makes the same batches again, as far as the ledger has them, an
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +21,14 @@ from marin_assets.stages.train.rl.orders.ledger import Entry, Named, read_entrie
 from marin_assets.stages.train.rl.orders.order import publish_and_compare
 from marin_assets.stages.train.rl.plan import UnitKey
 from marin_assets.stages.train.rl.rollout import Rollout, read_step, unused, write_step
-from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_unit, stored_units
+from marin_assets.stages.train.rl.sampling.sampler import DamagedUnitError, read_unit, remove_unit, stored_units
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
 from marin_assets.stages.train.rl.weights import remove_before, weights_path
 from marin_resources.storage.files import exists
 
 LEFT_AT_THE_END = "left_at_the_end"
+
+log = logging.getLogger(__name__)
 
 
 class FreeOrder:
@@ -104,8 +107,13 @@ def restored_board(config: TrainRlConfig, step: int) -> Board:
     oldest = min([step - config.staleness - 1, *(unit.weights_step for unit in units)])
     entries = read_entries(path, oldest)
     waiting = []
-    for unit in units:
-        groups = _unnamed(config, unit, entries.values())
+    for unit in list(units):
+        try:
+            groups = _unnamed(config, unit, entries.values())
+        except DamagedUnitError as error:
+            log.warning("It is sampled again: %s", error)
+            units.remove(unit)
+            groups = []
         waiting += groups
         if not groups:
             remove_unit(path, unit)

@@ -6,6 +6,7 @@ import logging
 from typing import Any, Protocol
 
 from marin_assets.stages.train.rl.config import FREE, TrainRlConfig
+from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
 from marin_assets.stages.train.rl.weights import publish, weights_path
@@ -33,15 +34,17 @@ class Order(Protocol):
         """Have nothing more sampled."""
 
 
-def order_of(config: TrainRlConfig, samplers: Samplers | None, first_step: int) -> Order:
+def order_of(config: TrainRlConfig, samplers: Samplers | None, first_step: int, progress: LessonProgress) -> Order:
     """The order of a training that begins, or resumes, at `first_step`. Without samplers it is a replay."""
     from marin_assets.stages.train.rl.orders.free import FreeOrder  # these import this module
     from marin_assets.stages.train.rl.orders.replay import ReplayedOrder
     from marin_assets.stages.train.rl.orders.schedule import ScheduledOrder
 
     if samplers is None:
-        return ReplayedOrder(config)
-    return FreeOrder(config, samplers, first_step) if config.order == FREE else ScheduledOrder(config, samplers)
+        return ReplayedOrder(config, progress)
+    if config.order == FREE:
+        return FreeOrder(config, samplers, first_step)
+    return ScheduledOrder(config, samplers, progress)
 
 
 def publish_and_compare(model: Any, output_path: str, weights_step: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.config import FREE, TrainRlConfig
+from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
 from marin_assets.stages.train.rl.orders.free import groups_again
 from marin_assets.stages.train.rl.orders.ledger import read_entries, write_entry
 from marin_assets.stages.train.rl.rollout import Rollout, Tables, write_step
@@ -17,13 +18,15 @@ class ReplayedOrder:
 
     work: Work | None = None
 
-    def __init__(self, config: TrainRlConfig) -> None:
+    def __init__(self, config: TrainRlConfig, progress: LessonProgress) -> None:
         assert config.replay_of is not None
-        self._config, self._source = config, config.replay_of
+        self._config, self._source, self._progress = config, config.replay_of, progress
         self._tables = Tables(config.replay_of)
         self._entries = read_entries(config.replay_of)
 
-    def begin(self, step: int, model: Any) -> None: ...
+    def begin(self, step: int, model: Any) -> None:
+        self._progress.weights_for(step)
+        self._progress.write()
 
     def rollouts(self, step: int) -> list[Rollout]:
         table = self._table(step)

@@ -13,6 +13,7 @@ from typing import Any
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import choose_used, mark_unused, used_groups
 from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
 from marin_assets.stages.train.rl.orders.order import publish_and_compare
 from marin_assets.stages.train.rl.plan import Unit, unit_of, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
@@ -33,6 +34,7 @@ class ScheduledOrder:
 
     config: TrainRlConfig
     samplers: Samplers
+    progress: LessonProgress
     begun: set[int] = field(default_factory=set)
     work: Work | None = None
 
@@ -43,7 +45,9 @@ class ScheduledOrder:
         for later in missing:
             if later not in self.begun:
                 self._require_weights(later)
-                self._sample(later, units_of(self.config, later))
+                units = units_of(self.config, later, self.progress.weights_for(later))
+                self.progress.write()
+                self._sample(later, units)
                 self.begun.add(later)
 
     def rollouts(self, step: int) -> list[Rollout]:
@@ -86,7 +90,8 @@ class ScheduledOrder:
 
     def _sampled(self, step: int) -> list[Rollout]:
         """Wait for the units of a step; then for as many extra ones as its batch needs and the config allows."""
-        units: Sequence[Unit] = units_of(self.config, step)
+        weights = self.progress.weights_for(step)
+        units: Sequence[Unit] = units_of(self.config, step, weights)
         size, weights_step = self.config.groups_per_unit, weights_step_of(self.config, step)
         last = (self.config.groups + (self.config.most_extra_groups or 0)) // size
         rollouts: list[Rollout] = []
@@ -99,7 +104,7 @@ class ScheduledOrder:
             numbers = range(first, min(first - (-missing // size), last))
             if not numbers:
                 return rollouts
-            units = [unit_of(self.config, step, number, weights_step) for number in numbers]
+            units = [unit_of(self.config, step, number, weights_step, weights) for number in numbers]
             self._sample(step, units)
 
 

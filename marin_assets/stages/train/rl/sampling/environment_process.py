@@ -18,6 +18,8 @@ from marin_resources.ray_tpu.worker.object_process import CallError, LostProcess
 from marin_resources.wire.config_json import decode, encode
 
 MOST_OF_A_NOTE = 300
+MOST_CHARACTERS = 2**20
+"""Length of a prompt, a reply, or an example as JSON. Each of its rollouts is a row with all of it."""
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,8 @@ class EnvironmentFault(Exception):
 
     def __init__(self, reason: str, note: str) -> None:
         super().__init__(f"{reason}: {note}")
-        self.reason, self.note = reason, note[:MOST_OF_A_NOTE]
+        # a lone surrogate, which tables cannot hold, is a "?"
+        self.reason, self.note = reason, note[:MOST_OF_A_NOTE].encode(errors="replace").decode()
 
 
 class EnvironmentProcess:
@@ -80,7 +83,9 @@ class EnvironmentProcess:
         return value
 
     def _start(self) -> None:
-        process = ObjectProcess(open_environments, (self._lessons,), on_line=log.info)
+        # sets of texts have the same order in each process, and after a resumption
+        env = {"PYTHONHASHSEED": "0"}
+        process = ObjectProcess(open_environments, (self._lessons,), on_line=log.info, env=env)
         self._process = self._stack.enter_context(process)
 
     def _restart(self, why: str) -> None:
@@ -111,10 +116,17 @@ class Environments:
         if method == "reply" and not hasattr(environment, "reply"):
             return "", None
         try:
-            value = getattr(environment, method)(*arguments)
+            fault, value = _checked(method, getattr(environment, method)(*arguments))
         except Exception as error:  # a user's code
-            return "raised", f"{type(error).__name__}: {error}"
-        return _checked(method, value)
+            fault, value = "raised", _shown(error)
+        return fault, value[:MOST_OF_A_NOTE] if fault else value
+
+
+def _shown(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its text is made by a user's code too
+        return type(error).__name__
 
 
 def _checked(method: str, value: Any) -> tuple[str, Any]:
@@ -130,9 +142,19 @@ def _checked(method: str, value: Any) -> tuple[str, Any]:
         return "no_text", f"the prompt is {value!r}"
     if method == "example":
         try:
-            return "", json.loads(json.dumps(value, allow_nan=False))
-        except (TypeError, ValueError) as error:
-            return "not_json", f"the example is {value!r}: {error}"
+            text = json.dumps(value, allow_nan=False)
+            value = json.loads(text)
+            encode(value, "the example")
+        except (TypeError, ValueError, RecursionError) as error:  # an EncodeError is a ValueError
+            return "not_json", f"the example is {value!r:.100}: {error}"
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            return "no_text", f"the {method} has a lone surrogate: {error}"
+    if len(text) > MOST_CHARACTERS:
+        return "too_large", f"the {method} has {len(text):,} characters, expected at most {MOST_CHARACTERS:,}"
     return "", value
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.inputs.hf_folder import read_hf_config
 from marin_assets.stages.train.inputs.inherited_files import chat_template_of_start, generation_config
 from marin_assets.stages.train.inputs.token_inputs import set_chat_template, stage_tokenizer
@@ -30,7 +31,13 @@ from marin_resources.wire.config_json import decode, encode
 UNITS = "units"
 """Below the output, while it runs: the rollouts of units whose step is not whole yet."""
 
+REMEDY = "Compute the step again, and it is sampled again."
+
 log = logging.getLogger(__name__)
+
+
+class DamagedUnitError(TrainError):
+    """The file of a unit does not have its rollouts."""
 
 
 class Sampler:
@@ -52,7 +59,11 @@ class Sampler:
         planned: Unit = decode(json.loads(unit))
         path = unit_path(self._config.output_path, planned)
         if exists(path):
-            return {"seconds": 0.0, "tokens": 0}
+            try:
+                read_unit(self._config.output_path, planned)
+                return {"seconds": 0.0, "tokens": 0}
+            except DamagedUnitError as error:
+                log.warning("It is sampled again: %s", error)
         began = time.monotonic()
         rollouts = self._sample(planned)
         write_json(path, [encode(rollout) for rollout in rollouts])
@@ -123,7 +134,21 @@ def stored_units(output_path: str) -> list[UnitKey]:
 
 
 def read_unit(output_path: str, unit: UnitKey) -> list[Rollout]:
-    return [decode(rollout) for rollout in read_json(unit_path(output_path, unit))]
+    """The rollouts of a unit. Raises DamagedUnitError for a file that does not have them."""
+    path = unit_path(output_path, unit)
+    try:
+        rollouts = [decode(rollout) for rollout in read_json(path)]
+        keys = {(of.step, of.weights_step) for of in rollouts}
+        present = [(of.group, of.lesson, of.member) for of in rollouts]
+    except (ValueError, TypeError, AttributeError, ImportError) as error:
+        raise DamagedUnitError(f"The unit at {path!r} cannot be read ({error}). {REMEDY}") from error
+    if keys != {(unit.step, unit.weights_step)} or (isinstance(unit, Unit) and present != _answers_of(unit)):
+        raise DamagedUnitError(f"The unit at {path!r} has other rollouts than those of its step. {REMEDY}")
+    return rollouts
+
+
+def _answers_of(unit: Unit) -> list[tuple[int, str, int]]:
+    return [(group.number, group.lesson, member) for group in unit.groups for member in range(len(group.seeds))]
 
 
 def remove_unit(output_path: str, unit: UnitKey) -> None:

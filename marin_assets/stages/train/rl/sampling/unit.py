@@ -87,13 +87,19 @@ class UnitSampler:
         elif tokenizer.chat_template is None:
             raise EnvironmentFault("prompt_without_template", "the prompt is messages, without a chat template")
         else:
-            ids = tokenizer.encode_chat(prompt)
+            ids = self._encoded(prompt)
         answer.prompt_ids, answer.prompt = ids, tokenizer.decode(ids, skip_special_tokens=True)
         if len(ids) >= self._decoder.max_length:
             note = (
                 f"the prompt has {len(ids)} tokens, and prompt and answer together {self._decoder.max_length} at most"
             )
             raise EnvironmentFault("prompt_too_long", note)
+
+    def _encoded(self, messages: list[dict[str, str]]) -> list[int]:
+        try:
+            return self._decoder.tokenizer.encode_chat(messages)
+        except Exception as error:  # a template is a program, which refuses what it does not expect
+            raise EnvironmentFault("prompt_not_in_template", f"{type(error).__name__}: {error}") from error
 
     def _admit(self, number: int, answer: _Answer) -> None:
         """Let the model continue an answer, which has room."""

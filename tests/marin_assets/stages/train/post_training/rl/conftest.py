@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
-from random_llama import write_random_llama
-from rl_training import rl_config
+from rl_training import rl_config, write_ending_llama
 
 from marin_assets.stages.train.rl.train_rl import train_rl
-
-END_TOKENS = (",", ".", "Ċ")
-WINDOW, EOS = 64, 1
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of random weights, which ends an answer at each comma, full stop or end of a line."""
-    folder = tmp_path_factory.mktemp("model") / "hf"
-    folder.mkdir()
-    write_random_llama(folder, list(topics.values())[:50], WINDOW)
-    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
-    ends = {"eos_token_id": [EOS, *(vocabulary[text] for text in END_TOKENS)]}
-    (folder / "generation_config.json").write_text(json.dumps(ends))
-    return str(folder)
+    return write_ending_llama(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="session")

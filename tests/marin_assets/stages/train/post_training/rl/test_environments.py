@@ -2,58 +2,97 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from admission import require_admissible
 from rl_environments import Faulty
+from rl_training import rl_config, write_ending_llama
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.environments.calculator import Calculator
+from marin_assets.stages.train.rl.environments.code_tests import CodeTests
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
+from marin_assets.stages.train.rl.environments.function_environment import FunctionEnvironment
+from marin_assets.stages.train.rl.environments.math_answers import MathAnswers
+from marin_assets.stages.train.rl.environments.reasoning_gym import ReasoningGym
 from marin_assets.stages.train.rl.environments.repeat_word import RepeatWord
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentFault, EnvironmentProcess
+from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
 
-ALL = [TargetWord(), RepeatWord(), RepeatWord(held_out=True), DigitSums(), Calculator()]
+ROWS = [{"problem": "3 + 4?", "answer": "7"}, {"problem": "Half of 1?", "answer": "\\frac{1}{2}"}]
+PROGRAMS = [
+    {"problem": "add(a, b)", "tests": ["assert add(2, 3) == 5"], "solution": "def add(a, b): return a + b"},
+    {"problem": "print the sum", "tests": [{"input": "2 3", "output": "5\n"}],
+     "solution": "print(sum(map(int, input().split())))"},
+]  # fmt: skip
+SPELLED = FunctionEnvironment(
+    examples=[{"word": "tea"}, {"word": "cup"}],
+    prompt_format="Spell {word}:",
+    reward_function="rl_environments:spelling",
+)
 
 
-def right_answer(environment: Any, example: dict[str, Any]) -> str:
-    if isinstance(environment, TargetWord):
-        return " the" * 8
-    if isinstance(environment, RepeatWord):
-        return f" {example['word']}" * 3
-    total = example["a"] + example["b"]
-    if isinstance(environment, DigitSums):
-        return f" {total}"
+def added(environment: Any, example: dict[str, Any]) -> str:
+    return f" {example['a'] + example['b']}"
+
+
+def called_and_added(environment: Any, example: dict[str, Any]) -> str:
     called = f" {example['a']} + {example['b']};"
-    return called + str(environment.reply(example, called)) + f" {total}."
+    return called + str(environment.reply(example, called)) + f"{added(environment, example)}."
 
 
-@pytest.mark.parametrize("environment", ALL, ids=lambda each: type(each).__name__)
-def test_a_right_answer_has_the_full_reward_and_rubbish_none(environment: Any) -> None:
-    for index in range(50):
-        example = environment.example(7, index)
-        assert environment.reward(example, right_answer(environment, example)) == 1.0
-        for rubbish in ("", "banana", "0" * 50, ";", "\n"):
-            assert environment.reward(example, rubbish) == 0.0
-
-
-def test_examples_are_the_same_in_every_process() -> None:
-    program = (
-        "from marin_assets.stages.train.rl.environments.calculator import Calculator\n"
-        "from marin_assets.stages.train.rl.environments.repeat_word import RepeatWord\n"
-        "print([(Calculator().example(3, i), RepeatWord().example(3, i)) for i in range(20)])"
+@pytest.mark.usefixtures("sandbox")
+def test_right_answers_have_the_full_reward_rubbish_has_none_and_every_process_makes_the_same_examples() -> None:
+    require_admissible(
+        {
+            "word": TargetWord(),
+            "repeat": RepeatWord(),
+            "new_words": RepeatWord(held_out=True),
+            "sums": DigitSums(),
+            "calculator": Calculator(),
+            "mathematics": MathAnswers(problems=ROWS),
+            "programs": CodeTests(problems=PROGRAMS),
+            "spelling": SPELLED,
+        },
+        {
+            "word": lambda environment, example: " the" * 8,
+            "repeat": lambda environment, example: f" {example['word']}" * 3,
+            "new_words": lambda environment, example: f" {example['word']}" * 3,
+            "sums": added,
+            "calculator": called_and_added,
+            "mathematics": lambda environment, example: f"So it is \\boxed{{{example['answer']}}}.",
+            "programs": lambda environment, example: next(
+                f"```python\n{row['solution']}\n```" for row in PROGRAMS if row["problem"] == example["problem"]
+            ),
+            "spelling": lambda environment, example: "-".join(example["word"]),
+        },
+        indices=(0, 2**31 - 1),
     )
-    runs = [
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env).stdout
-        for env in ({"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)}, {"PYTHONPATH": ":".join(sys.path)})
-    ]
-    assert runs[0] == runs[1]
     assert len({str(DigitSums().example(0, index)) for index in range(300)}) > 90
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("sandbox")
+def test_a_model_is_trained_on_each_kind_of_problems(tmp_path: Path) -> None:
+    model = write_ending_llama(tmp_path)
+    environments = {
+        "mathematics": MathAnswers(problems=ROWS, instruction=""),
+        "programs": CodeTests(problems=PROGRAMS, instruction=""),
+        "spelling": SPELLED,
+        "gym": ReasoningGym(task="leg_counting", settings={"max_animals": 3}, instruction=""),
+    }
+    lessons = unwrap_versioned_value({name: lesson_of(environment) for name, environment in environments.items()})
+    config = rl_config(model, tmp_path / "out", lessons=lessons, num_train_steps=3, groups=8, max_length=64)
+    result = train_rl(config)
+    reasons = set(result["rollouts_unused"])
+    assert reasons <= {"prompt_too_long"}, read_rollouts(config.output_path)[0].note
+    assert {rollout.lesson for rollout in read_rollouts(config.output_path)} == set(lessons)
 
 
 def test_held_out_words_are_never_those_of_the_training() -> None:

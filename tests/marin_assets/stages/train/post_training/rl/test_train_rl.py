@@ -20,6 +20,7 @@ from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
 from marin_assets.stages.train.rl import loop
 from marin_assets.stages.train.rl.config import ReplayBuffer
+from marin_assets.stages.train.rl.curriculum.rules import Curriculum
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.objective import Objective
@@ -253,6 +254,7 @@ MISTAKES = {
     "uses": ({**FREE, "replay_buffer": ReplayBuffer(most_uses=3)}, "most_uses is 3 and staleness 1, expected"),
     "no use": ({**FREE, "replay_buffer": ReplayBuffer(most_uses=0)}, "most_uses is 0, expected a number of at least 1"),
     "capacity": ({**FREE, "replay_buffer": ReplayBuffer(capacity=0)}, "capacity is 0, expected a number of at least 1"),
+    "curriculum": ({**FREE, "curriculum": Curriculum()}, "order is 'free' and a curriculum is set"),
     "max_tokens": ({"max_tokens": 48}, "leaves no room for a prompt"),
     "too long": ({"max_length": 4096}, "the model takes at most 64 tokens"),
     "kind": ({"objective": Objective(kind="gprо")}, "The objective has kind="),
