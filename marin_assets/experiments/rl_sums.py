@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from marin_assets import THIS_OUTPUT_PATH, InputName, Step, executor_main, expect, versioned
+from marin_assets import THIS_OUTPUT_PATH, InputName, Step, executor_main, expect, output_path_of, versioned
 from marin_assets.defaults import (
     default_model_comparison,
     default_python_text,
@@ -24,8 +25,10 @@ from marin_assets.defaults import (
     default_sft,
     default_tokenize,
     default_tokenize_chats,
+    default_tokenizer,
     default_train,
 )
+from marin_assets.documents import Document, document_files, read_documents, write_documents
 from marin_assets.run.recipe_options import take_recipe_options
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
@@ -40,12 +43,15 @@ from marin_resources.storage.paths import join
 
 ENVIRONMENT = DigitSums()
 SOURCES = ("model",)
+VOCABULARY, VALIDATION = 512, 0.08
 WINDOW = 64
 """Tokens of the nano model's context."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SolvedSumsConfig:
+    documents_path: str | None = None
+    """Documents to write once more with the sums behind them; None: only the sums are written."""
     output_path: str = THIS_OUTPUT_PATH
     examples: int = versioned(2000)
     seed: int = versioned(1)
@@ -127,7 +133,15 @@ def steps(
     else:
         base = tokenizer = InputName.hardcoded(sources["model"])
         shape = HuggingFaceModel(path=base, max_seq_len=versioned(WINDOW))
-    tuned = default_sft(f"{name}/tuned", solved_sums(name, tokenizer), base, shape, size.sft, resources=size.resources)
+    chats = default_tokenize_chats(
+        f"{name}/solved",
+        output_path_of(solved_sums(name), "chats"),
+        tokenizer,
+        template="bare",
+        max_seq_len=WINDOW,
+        validation_fraction=0.05,
+    )
+    tuned = default_sft(f"{name}/tuned", chats, base, shape, size.sft, resources=size.resources)
     rewarded = default_rl(f"{name}/rewarded", tuned, {"sums": ENVIRONMENT}, size.rewards, resources=size.resources)
     return [
         default_model_comparison(
@@ -144,32 +158,45 @@ def steps(
 
 
 def pretrained(name: str, size: Scale) -> tuple[Step, Step]:
-    """Return the training of a nano model on Python's documentation, and its tokenizer, in which digits are tokens."""
-    text = default_python_text(name, vocab_size=512, validation_fraction=0.08, max_modules=100)
-    tokens = default_tokenize(name, text.documents, text.tokenizer, validation_fraction=0.08)
+    """Return the training of a nano model on Python's documentation, and its tokenizer.
+
+    The tokenizer has seen sums too, so that a number is one token, and the model has less to learn.
+    """
+    text = default_python_text(name, vocab_size=VOCABULARY, validation_fraction=VALIDATION, max_modules=100)
+    both = solved_sums(f"{name}/text", output_path_of(text.documents))
+    tokenizer = default_tokenizer(
+        f"{name}/sums", output_path_of(both, "documents"), vocab_size=VOCABULARY, validation_fraction=VALIDATION
+    )
+    tokens = default_tokenize(name, text.documents, tokenizer, validation_fraction=VALIDATION)
     training = SimpleTrainConfig(
         train_batch_size=16, num_train_steps=100, learning_rate=7e-3, precision="p=f32,c=f32", max_eval_batches=4
     )
     shape = LlamaSpec(max_seq_len=versioned(WINDOW))
-    return default_train(f"{name}/base", tokens, shape, training, resources=size.resources), text.tokenizer
+    return default_train(f"{name}/base", tokens, shape, training, resources=size.resources), tokenizer
+
+
+def solved_sums(name: str, documents: InputName | None = None) -> Step:
+    """Return the step of sums with their right answers."""
+    return Step(
+        name=f"raw/{name}/solved",
+        fn=write_solved_sums,
+        config=SolvedSumsConfig(documents_path=documents),
+        extras=("curate",),  # zstandard
+    )
 
 
 def write_solved_sums(config: SolvedSumsConfig) -> dict[str, int]:
-    """Write chats of an example's prompt and its right answer, one a line."""
+    """Write `chats/`, a sum and its right answer in each; and `documents/`, if there is text to put them behind."""
     drawn = [ENVIRONMENT.example(config.seed, number) for number in range(config.examples)]
-    rows = [(ENVIRONMENT.prompt(example), f" {example['a'] + example['b']}") for example in drawn]
+    rows = [(str(ENVIRONMENT.prompt(example)), f" {example['a'] + example['b']}") for example in drawn]
     turns = [[{"role": "user", "content": asked}, {"role": "assistant", "content": said}] for asked, said in rows]
     lines = (json.dumps({"id": str(number), "messages": chat}) + "\n" for number, chat in enumerate(turns))
-    write_bytes(join(config.output_path, "chats.jsonl"), "".join(lines).encode())
-    return {"chats": len(rows)}
-
-
-def solved_sums(name: str, tokenizer: Step | InputName) -> Step:
-    """Return the step of tokenized sums with their right answers."""
-    solved = Step(name=f"raw/{name}/solved", fn=write_solved_sums, config=SolvedSumsConfig())
-    return default_tokenize_chats(
-        f"{name}/solved", solved, tokenizer, template="bare", max_seq_len=WINDOW, validation_fraction=0.05
-    )
+    write_bytes(join(config.output_path, "chats/sums.jsonl"), "".join(lines).encode())
+    if config.documents_path is not None:
+        sums = (Document(id=f"sum-{number}", text=asked + said) for number, (asked, said) in enumerate(rows))
+        texts = (text for file in document_files(config.documents_path) for text in read_documents(file))
+        write_documents(join(config.output_path, "documents/all.jsonl.zst"), chain(texts, sums))
+    return {"sums": len(rows)}
 
 
 def evaluated(name: str, model: Step, size: Scale, at_least: float | None = None) -> Step:
