@@ -151,11 +151,12 @@ def tuned(folder: Path) -> Any:
     def tune(name: str) -> tuple[str, dict[str, float]]:
         chats = enumerate(shown(TASKS[name], f"{folder}/tokenizer"))
         write_lines(folder / name / "chats/a.jsonl", ({"id": str(n), "messages": chat} for n, chat in chats))
+        tokens = f"{folder}/{name}/tokens"
         run(
             tokenize_chats,
             TokenizeChatsConfig,
             chats_path=f"{folder}/{name}/chats",
-            output_path=f"{folder}/{name}/tokens",
+            output_path=tokens,
             tokenizer_path=f"{folder}/tokenizer",
             chat_template=TEMPLATES["bare"],
             max_seq_len=WINDOW,
@@ -166,7 +167,7 @@ def tuned(folder: Path) -> Any:
             f"{name}/sft",
             TASKS[name].sft_steps,
             5e-3,
-            components={"chats": f"{folder}/{name}/tokens"},
+            components={"chats": tokens},
             start=FromHuggingFace(path=f"{folder}/base/hf"),
             chat=ChatSpec(),
         )
