@@ -70,7 +70,8 @@ class Scale:
 
 
 def adam(learning_rate: float) -> NamedOptimizerSpec:
-    return NamedOptimizerSpec(learning_rate=learning_rate, warmup=0.0, lr_schedule="constant", weight_decay=0.0)
+    """Return an optimizer whose first updates are small: those of Adam are else as large as any."""
+    return NamedOptimizerSpec(learning_rate=learning_rate, warmup=0.1, lr_schedule="constant", weight_decay=0.0)
 
 
 NANO = Scale(
@@ -83,12 +84,12 @@ NANO = Scale(
         max_eval_batches=4,
     ),
     rewards=TrainRlConfig(
-        num_train_steps=60,
-        groups=32,
-        groups_per_unit=32,
-        max_tokens=4,
-        max_length=24,
-        optimizer=adam(2e-3),
+        num_train_steps=80,
+        groups=48,
+        groups_per_unit=48,
+        max_tokens=3,
+        max_length=16,
+        optimizer=adam(1e-3),
     ),
     resources=cpu(),
     at_least=0.6,

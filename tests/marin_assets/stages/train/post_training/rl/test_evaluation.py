@@ -39,6 +39,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def config_of(model: str, output: Path, **changes: Any) -> RlEvalConfig:
     settings: dict[str, Any] = {
+        "model_path": model,
+        "output_path": str(output),
         "lessons": {"the": lesson_of(TargetWord(word="e")), "turns": lesson_of(Turns())},
         "examples": 6,
         "samples": 4,
@@ -48,9 +50,7 @@ def config_of(model: str, output: Path, **changes: Any) -> RlEvalConfig:
         "max_tokens": 10,
         "max_length": 48,
     }
-    config: RlEvalConfig = unwrap_versioned_value(
-        RlEvalConfig(model_path=model, output_path=str(output), **{**settings, **changes})
-    )
+    config: RlEvalConfig = unwrap_versioned_value(RlEvalConfig(**{**settings, **changes}))
     return config
 
 
@@ -118,7 +118,6 @@ def test_an_evaluation_that_was_killed_takes_up_what_it_has_and_gives_the_same_b
     assert evaluate_on_rewards(config) == whole[1]
     assert sampled == [0, 1, 2, 2, 3]
     assert written(tmp_path) == written(whole[0])
-    assert evaluate_on_rewards(config) == whole[1], "again, as after a kill at its very end"
 
 
 def answers(example: int, rewards: list[float | None], **fields: Any) -> list[Rollout]:
@@ -177,6 +176,7 @@ def test_a_mistake_in_the_config_is_a_sentence(mistake: str, model: str, tmp_pat
         evaluate_on_rewards(config_of(model, tmp_path, **changes))
 
 
+@pytest.mark.long
 def test_greedy_answers_are_drawn_once(model: str, tmp_path: Path) -> None:
     result = evaluate_on_rewards(config_of(model, tmp_path, temperature=0.0, samples=1, pass_at=(), examples=2))
     assert set(result["scores"]["the"]) >= {"reward", "pass@1"}
@@ -194,5 +194,6 @@ evaluate_on_rewards(decode(json.loads(sys.argv[1])))
 @pytest.mark.long
 def test_another_process_gives_the_same_bytes(whole: tuple[Path, dict[str, Any]], model: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, json.dumps(encode(config_of(model, tmp_path)))]
-    subprocess.run(command, check=True, env={"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "7"})
-    assert written(tmp_path) == written(whole[0])
+    for attempt in ("a first", "as after a kill at its very end"):
+        subprocess.run(command, check=True, env={"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "7"})
+        assert written(tmp_path) == written(whole[0]), attempt
