@@ -55,7 +55,7 @@ class SolvedSumsConfig:
     output_path: str = THIS_OUTPUT_PATH
     examples: int = versioned(2000)
     seed: int = versioned(1)
-    """Of the examples: another than that of the training on rewards."""
+    """Seed of the examples: another than that of the training on rewards."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Scale:
     rewards: TrainRlConfig
     resources: Resources
     at_least: float
-    """Of pass@1 after the training on rewards."""
+    """Least pass@1 after the training on rewards."""
 
 
 def adam(learning_rate: float) -> NamedOptimizerSpec:
@@ -187,14 +187,14 @@ def solved_sums(name: str, documents: InputName | None = None) -> Step:
 
 
 def write_solved_sums(config: SolvedSumsConfig) -> dict[str, int]:
-    """Write `chats/`, a sum and its right answer in each; and `documents/`, if there is text to put them behind."""
+    """Write `chats/`, a sum and its right answer in each; `documents/`, the given ones with the sums behind them."""
     drawn = [ENVIRONMENT.example(config.seed, number) for number in range(config.examples)]
     rows = [(str(ENVIRONMENT.prompt(example)), f" {example['a'] + example['b']}") for example in drawn]
-    turns = [[{"role": "user", "content": asked}, {"role": "assistant", "content": said}] for asked, said in rows]
+    turns = [[{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}] for prompt, answer in rows]
     lines = (json.dumps({"id": str(number), "messages": chat}) + "\n" for number, chat in enumerate(turns))
     write_bytes(join(config.output_path, "chats/sums.jsonl"), "".join(lines).encode())
     if config.documents_path is not None:
-        sums = (Document(id=f"sum-{number}", text=asked + said) for number, (asked, said) in enumerate(rows))
+        sums = (Document(id=f"sum-{number}", text=prompt + answer) for number, (prompt, answer) in enumerate(rows))
         texts = (text for file in document_files(config.documents_path) for text in read_documents(file))
         write_documents(join(config.output_path, "documents/all.jsonl.zst"), chain(texts, sums))
     return {"sums": len(rows)}

@@ -24,7 +24,7 @@ class RlEvalConfig:
     """Environments by name. Weights do not count here: each has as many examples."""
     output_path: str = THIS_OUTPUT_PATH
     examples: int = versioned(100)
-    """Of each lesson. Their numbers are above those that a training draws."""
+    """Number of those of each lesson. Their indices are above all that a training draws."""
     samples: int = versioned(8)
     pass_at: tuple[int, ...] = versioned(())
     """Numbers k of answers for pass@k, beside 1 and `samples`."""
@@ -42,7 +42,7 @@ class RlEvalConfig:
     method_timeout_s: float = versioned(60.0)
     """Time limit of each call of an environment's method."""
     seed: int = versioned(0)
-    """Of the examples, and of the random numbers of the answers."""
+    """Seed of the examples, and of the random numbers of the answers."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, check_fields, name)

@@ -24,7 +24,7 @@ from marin_assets.documents.scores import as_csv
 from marin_assets.inference.local_copy import copy_to_local
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.evaluation.config import RlEvalConfig, check_fields
-from marin_assets.stages.train.rl.evaluation.scores import rows_of, scores_of, table_of, was_asked
+from marin_assets.stages.train.rl.evaluation.scores import rows_of, scores_of, table_of, was_prompted
 from marin_assets.stages.train.rl.plan import EXAMPLES, PlannedGroup, Unit
 from marin_assets.stages.train.rl.rollout import Rollout, count_rollouts, write_step
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentProcess
@@ -47,9 +47,9 @@ def evaluate_on_rewards(config: RlEvalConfig) -> dict[str, Any]:
 
     Returns scores by lesson: instances (examples), reward, pass@1 and pass@k, each with its standard error and the
     bounds of its 95% confidence interval; and the counts of answers as `train_rl`: of those with an error of the
-    environment, the ones that were graded count as 0, and examples that could not be asked are left out. Raises
+    environment, the ones that were graded count as 0, and examples without a prompt are left out. Raises
     TrainError for an invalid config, a folder without a model, an environment that cannot be opened, and a lesson none
-    of whose examples can be asked.
+    of whose examples has a prompt.
     """
     check_fields(config)
     if host_count() > 1:
@@ -60,7 +60,7 @@ def evaluate_on_rewards(config: RlEvalConfig) -> dict[str, Any]:
             "example 'hf' below a training step's output."
         )
     rollouts = _sample(config)
-    _require_asked(config, rollouts)
+    _require_prompts(config, rollouts)
     rows = rows_of(config, rollouts)
     scores = scores_of(config, rows)
     write_step(config.output_path, 0, rollouts)
@@ -139,13 +139,13 @@ def _digest_of(folder: str) -> str:
     return digest.hexdigest()
 
 
-def _require_asked(config: RlEvalConfig, rollouts: Sequence[Rollout]) -> None:
+def _require_prompts(config: RlEvalConfig, rollouts: Sequence[Rollout]) -> None:
     """Raise TrainError for a lesson without an example that the model was given."""
     for lesson in sorted(config.lessons):
         of_lesson = [rollout for rollout in rollouts if rollout.lesson == lesson]
-        if not any(was_asked(rollout) for rollout in of_lesson):
+        if not any(was_prompted(rollout) for rollout in of_lesson):
             raise TrainError(
-                f"None of the {config.examples} examples of the lesson {lesson!r} can be asked: {of_lesson[0].reason}, "
+                f"None of the {config.examples} examples of the lesson {lesson!r} has a prompt: {of_lesson[0].reason}, "
                 f"{of_lesson[0].note!r}. Correct the environment, or raise max_length."
             )
 

@@ -20,15 +20,15 @@ from marin_assets.documents.scores import bounds_of, clustered_error, pass_at
 from marin_assets.stages.train.rl.evaluation.config import RlEvalConfig
 from marin_assets.stages.train.rl.rollout import Rollout
 
-NEVER_ASKED = ("example_", "prompt_")
+WITHOUT_PROMPT = ("example_", "prompt_")
 """Beginnings of the reasons of answers whose example the model was never given."""
 PASSAGE = "passage"
-"""What `compare_models` reads as the group of a question."""
+"""The group of a question, to `compare_models`."""
 Row = dict[str, Any]
 
 
-def was_asked(rollout: Rollout) -> bool:
-    return not rollout.reason.startswith(NEVER_ASKED)
+def was_prompted(rollout: Rollout) -> bool:
+    return not rollout.reason.startswith(WITHOUT_PROMPT)
 
 
 def rows_of(config: RlEvalConfig, rollouts: Iterable[Rollout]) -> list[Row]:
@@ -38,7 +38,7 @@ def rows_of(config: RlEvalConfig, rollouts: Iterable[Rollout]) -> list[Row]:
     """
     by_group: dict[int, list[Rollout]] = {}
     for rollout in rollouts:
-        if was_asked(rollout):
+        if was_prompted(rollout):
             by_group.setdefault(rollout.group, []).append(rollout)
     rows = [_row(config, group % config.examples, answers) for group, answers in sorted(by_group.items())]
     counts = Counter((row["task"], row[PASSAGE]) for row in rows)

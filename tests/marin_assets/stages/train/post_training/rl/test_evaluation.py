@@ -165,7 +165,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "length": ({"max_length": 4096}, "the model takes at most 64 tokens"),
     "room": ({"max_tokens": 48}, "leaves no room for a prompt"),
     "seed": ({"seed": -1}, "seed is -1"),
-    "environment": ({"lessons": {"long": lesson_of(Faulty(fault="long"))}}, "'long' can be asked: prompt_too_long"),
+    "environment": ({"lessons": {"long": lesson_of(Faulty(fault="long"))}}, "'long' has a prompt: prompt_too_long"),
 }
 
 

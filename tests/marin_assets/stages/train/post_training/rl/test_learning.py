@@ -57,10 +57,9 @@ OPTIMIZER = NamedOptimizerSpec(learning_rate=1e-3, warmup=0.1, lr_schedule="cons
 class Task:
     """What is shown before, what is trained on, and what is measured."""
 
-    metric: str
-
     trained: Any
     measured: Any
+    metric: str
     sft_steps: int
     steps: int
     groups: int
@@ -70,9 +69,9 @@ class Task:
 
 TASKS = {
     "words": Task(
-        metric="reward",
         trained=RepeatWord(),
         measured=RepeatWord(held_out=True),
+        metric="reward",
         sft_steps=150,
         steps=100,
         groups=32,
@@ -80,9 +79,9 @@ TASKS = {
         max_length=16,
     ),
     "sums": Task(
-        metric="pass@1",
         trained=DigitSums(),
         measured=DigitSums(),
+        metric="pass@1",
         sft_steps=150,
         steps=80,
         groups=48,
@@ -90,9 +89,9 @@ TASKS = {
         max_length=12,
     ),
     "calculator": Task(
-        metric="pass@1",
         trained=Calculator(),
         measured=Calculator(),
+        metric="pass@1",
         sft_steps=60,
         steps=60,
         groups=32,
