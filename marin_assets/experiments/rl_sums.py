@@ -34,7 +34,7 @@ from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
 from marin_assets.stages.train.rl.evaluation.config import RlEvalConfig
 from marin_assets.stages.train.simple import SimpleTrainConfig
-from marin_assets.stages.train.specs.model import HuggingFaceModel
+from marin_assets.stages.train.specs.model import HuggingFaceModel, model_from_hf
 from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec
 from marin_assets.stages.train.train_lm import LlamaSpec
 from marin_resources.hardware.resources import Resources, cpu, tpu
@@ -45,7 +45,8 @@ ENVIRONMENT = DigitSums()
 SOURCES = ("model",)
 VOCABULARY, VALIDATION = 512, 0.08
 WINDOW = 64
-"""Tokens of the nano model's context."""
+"""Tokens of a text in pretraining and SFT."""
+NANO_SHAPE = LlamaSpec(max_seq_len=versioned(WINDOW))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +127,16 @@ def steps(
     """
     size = SCALES[scale] if train_on is None else replace(SCALES[scale], resources=train_on)
     name = "rl_sums" if scale == "nano" else f"rl_sums-{scale}"
+    base: Step | InputName
+    tokenizer: Step | InputName
+    shape: LlamaSpec | HuggingFaceModel = NANO_SHAPE
     if scale == "nano":
         base, tokenizer = pretrained(name, size)
-        shape: LlamaSpec | HuggingFaceModel = LlamaSpec(max_seq_len=versioned(WINDOW))
     elif sources is None:
         raise ValueError(f"The scale {scale!r} has no model of its own. Give --model, the path of a folder with one.")
     else:
-        base = tokenizer = InputName.hardcoded(sources["model"])
-        shape = HuggingFaceModel(path=base, max_seq_len=versioned(WINDOW))
+        path = InputName.hardcoded(sources["model"])
+        base, tokenizer, shape = path, path, model_from_hf(path, max_seq_len=WINDOW)
     chats = default_tokenize_chats(
         f"{name}/solved",
         output_path_of(solved_sums(name), "chats"),
@@ -172,8 +175,7 @@ def pretrained(name: str, size: Scale) -> tuple[Step, Step]:
     training = SimpleTrainConfig(
         train_batch_size=16, num_train_steps=100, learning_rate=7e-3, precision="p=f32,c=f32", max_eval_batches=4
     )
-    shape = LlamaSpec(max_seq_len=versioned(WINDOW))
-    return default_train(f"{name}/base", tokens, shape, training, resources=size.resources), tokenizer
+    return default_train(f"{name}/base", tokens, NANO_SHAPE, training, resources=size.resources), tokenizer
 
 
 def solved_sums(name: str, documents: InputName | None = None) -> Step:
@@ -195,7 +197,7 @@ def write_solved_sums(config: SolvedSumsConfig) -> dict[str, int]:
     write_bytes(join(config.output_path, "chats/sums.jsonl"), "".join(lines).encode())
     if config.documents_path is not None:
         sums = (Document(id=f"sum-{number}", text=prompt + answer) for number, (prompt, answer) in enumerate(rows))
-        texts = (text for file in document_files(config.documents_path) for text in read_documents(file))
+        texts = (text for file in document_files(config.documents_path).shards for text in read_documents(file.path))
         write_documents(join(config.output_path, "documents/all.jsonl.zst"), chain(texts, sums))
     return {"sums": len(rows)}
 
