@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from marin_assets.defaults.judging import default_answers, default_grades, default_judge
     from marin_assets.defaults.needles import default_needle_map, default_needles
     from marin_assets.defaults.overlap import default_overlap
-    from marin_assets.defaults.reinforcement import default_rl
+    from marin_assets.defaults.reinforcement import default_rl, default_rl_eval
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
     from marin_assets.defaults.sources.hub import default_download_hf, default_upload
@@ -87,7 +87,7 @@ MODULES = {
     "inspect_tasks": "default_inspect_eval",
     "judging": "default_answers default_grades default_judge",
     "overlap": "default_overlap",
-    "reinforcement": "default_rl",
+    "reinforcement": "default_rl default_rl_eval",
     "sources.crawl": "default_captures default_warc default_wet",
     "sources.ar5iv": "default_ar5iv",
     "sources.pubmed": "default_pmc default_pubmed",
@@ -150,6 +150,7 @@ __all__ = [
     "default_questions",
     "default_report",
     "default_rl",
+    "default_rl_eval",
     "default_sft",
     "default_snapshot",
     "default_stackexchange",

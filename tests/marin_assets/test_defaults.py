@@ -15,6 +15,7 @@ from marin_assets.defaults import (
     default_dpo,
     default_eval,
     default_rl,
+    default_rl_eval,
     default_sft,
     default_text_files,
     default_tokenize_chats,
@@ -32,6 +33,7 @@ from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
 from marin_assets.stages.train.rl.environments.math_answers import MathAnswers
 from marin_assets.stages.train.rl.environments.reasoning_gym import ReasoningGym
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
+from marin_assets.stages.train.rl.evaluation.config import RlEvalConfig
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.stages.train.specs.lora import LoraSpec
@@ -249,3 +251,23 @@ def test_a_mistake_in_reinforcement_learning_is_a_sentence(
 ) -> None:
     with pytest.raises((ConfigError, TrainError), match=re.escape(says)):
         default_rl("b", model, environments, settings)
+
+
+def rl_eval_hash(environments: Any, **settings: Any) -> str:
+    model = default_train("a", {}, LlamaSpec(), TrainLmConfig(components={}, tokenizer_path=""))
+    step = default_rl_eval("b", model, environments, RlEvalConfig(**settings))
+    assert (step.name, step.resumable) == ("evaluation/b", True)
+    return build_graph([step])[step].version.hash
+
+
+def test_an_evaluation_on_rewards_is_versioned_by_what_changes_its_scores() -> None:
+    plain = rl_eval_hash({"the": TargetWord()})
+    trained = lesson_of(TargetWord(), weight=2.0)
+    assert plain == rl_eval_hash({"the": trained}, samples=8, method_timeout_s=60.0)
+    others = {
+        rl_eval_hash({"the": DigitSums()}),
+        rl_eval_hash({"a": TargetWord()}),
+        rl_eval_hash({"the": TargetWord()}, samples=4),
+        rl_eval_hash({"the": TargetWord()}, passing_reward=0.5),
+    }
+    assert len({plain, *others}) == 5

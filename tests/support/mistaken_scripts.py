@@ -26,9 +26,16 @@ from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, e
 from marin_assets.stages.filter.registry import named
 from marin_assets.stages.sample.sample_documents import SampleDocumentsConfig, sample_documents
 from marin_assets.stages.train.config import LlamaSpec, OptimizerSpec, TrainLmConfig
+from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
+from marin_assets.stages.train.rl.evaluation.config import RlEvalConfig
+from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.objective import Objective
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.presets import model_preset
 from marin_assets.stages.transform.ingest import IngestConfig, ingest
+
+sums = {"sums": DigitSums()}
 
 
 class Mode(enum.Enum):

@@ -11,9 +11,9 @@ from typing import Any
 from marin_assets.documents import read_documents
 
 
-def run_recipe(name: str, prefix: Path) -> str:
+def run_recipe(name: str, prefix: Path, package: str = "marin_assets.experiments.recipes") -> str:
     done = subprocess.run(
-        [sys.executable, "-m", f"marin_assets.experiments.recipes.{name}", "--prefix", str(prefix)],
+        [sys.executable, "-m", f"{package}.{name}", "--prefix", str(prefix)],
         cwd=prefix,
         capture_output=True,
         text=True,

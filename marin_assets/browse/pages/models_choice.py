@@ -14,7 +14,7 @@ from marin_assets.browse.stored.state import OutputState
 
 SHOWN = 200
 NAMED = 4
-FUNCTIONS = (":evaluate_with_lm_eval", ":evaluate_with_inspect")
+FUNCTIONS = (":evaluate_with_lm_eval", ":evaluate_with_inspect", ":evaluate_on_rewards")
 """Ends of the functions of the evaluations that have answers to questions."""
 
 

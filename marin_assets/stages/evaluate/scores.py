@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from marin_assets.documents.scores import Z95, bounds_of
+
 QUESTIONS, TEXTS = "held_out_questions", "held_out_texts"
 """The held-out tasks."""
-Z95 = 1.96
-"""Half the width of a 95% confidence interval, in standard errors."""
 NO_FILTER = "none"
 """lm-eval's name of the filter that changes no answer."""
 PASSAGES = ("passage", "article", "story", "paragraph", "context")
@@ -56,15 +56,6 @@ def scored_numbers(metrics: Mapping[str, Any]) -> dict[str, float | int]:
     """Return the metrics of a question that are finite numbers; a right answer may be true."""
     verdicts = {name: int(value) for name, value in metrics.items() if type(value).__name__ in ("bool", "bool_")}
     return finite_numbers({**metrics, **verdicts})
-
-
-def bounds_of(task_scores: Mapping[str, float]) -> dict[str, float]:
-    bounds: dict[str, float] = {}
-    for metric, value in task_scores.items():
-        error = task_scores.get(f"{metric}_stderr")
-        if error is not None:
-            bounds |= {f"{metric}_lower95": value - Z95 * error, f"{metric}_upper95": value + Z95 * error}
-    return bounds
 
 
 def chance_of(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:

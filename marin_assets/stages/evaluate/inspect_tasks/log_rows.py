@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from marin_assets.stages.evaluate.scores import bounds_of, finite_numbers
+from marin_assets.documents.scores import bounds_of
+from marin_assets.stages.evaluate.scores import finite_numbers
 
 ERRORS = ("stderr", "bootstrap_stderr")
 """Metrics that are standard errors of the others."""

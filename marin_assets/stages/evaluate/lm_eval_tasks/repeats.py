@@ -23,10 +23,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from marin_assets.documents.scores import clustered_error
+from marin_assets.documents.scores import clustered_error, pass_at
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
 from marin_assets.stages.evaluate.scores import NO_FILTER, metric_name, scored_numbers
-from marin_assets.stages.evaluate.tasks.code_eval import pass_at
 
 OF_PROGRAMS = ("pass@1", "pass_at_1")
 """Metrics of one program, as tasks call them."""

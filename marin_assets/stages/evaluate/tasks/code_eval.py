@@ -3,7 +3,6 @@
 Tasks load it by name from Hugging Face's `evaluate`, which downloads its code from the hub and runs programs in a
 process of its own with the rights of the user. Tasks loaded within `code_evaluated` get this metric in its place, of
 the same interface.
-pass@k is the unbiased estimator of Chen et al. 2021 (arXiv 2107.03374, section 2.1).
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from math import comb
 from typing import Any
 
+from marin_assets.documents.scores import pass_at
 from marin_assets.stages.evaluate.lm_eval_config import EvaluationError
 from marin_resources.host.sandbox import failure_of, require_sandbox
 
@@ -67,12 +66,6 @@ class CodeEval:
 def _failure_of(program: str) -> str | None:
     """As failure_of; a program of several answers, or that several scores are of, runs once."""
     return failure_of(program)
-
-
-def pass_at(k: int, answers: int, right: int) -> float:
-    """The probability that at least one of `k` answers is right, drawn without replacement from `answers` of which
-    `right` are."""
-    return 1.0 - comb(answers - right, k) / comb(answers, k)
 
 
 def check_programs(manager: Any, names: Iterable[str], *, confirmed: bool) -> None:

@@ -49,6 +49,13 @@ TEMPLATES = {
     ),
     "chatml": _with_headers("<|im_start|>", _NEWLINE, "<|im_end|>", _NEWLINE),
     "llama3": _with_headers("<|start_header_id|>", "<|end_header_id|>" + 2 * _NEWLINE, "<|eot_id|>", ""),
+    # The texts alone: a prompt that is a text, as those of environments, begins as a chat does. The reply of a tool
+    # in an answer is a message of the user.
+    "bare": (
+        _EACH + "{% if message['role'] == 'assistant' %}"
+        "{% generation %}{{ message['content'] }}{% if loop.last %}{{ eos_token }}{% endif %}{% endgeneration %}"
+        "{% else %}{{ message['content'] }}{% endif %}{% endfor %}"
+    ),
     "plain_tools": PLAIN_TOOLS,
     "chatml_tools": CHATML_TOOLS,
 }

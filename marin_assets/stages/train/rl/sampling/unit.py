@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from marin_assets.inference.decoder import Completion, Decoder, Prompt
-from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.plan import PlannedGroup, Unit
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentFault, EnvironmentProcess
 
 SEEDS_OF_TURNS = 2**32
+
+
+class SamplingSettings(Protocol):
+    """Fields of the config of a training, or of an evaluation."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def max_tokens(self) -> int: ...
 
 
 @dataclass(eq=False)
@@ -42,7 +52,7 @@ class _Answer:
 class UnitSampler:
     """Samples units with the weights that its decoder has."""
 
-    def __init__(self, config: TrainRlConfig, decoder: Decoder, environments: EnvironmentProcess) -> None:
+    def __init__(self, config: SamplingSettings, decoder: Decoder, environments: EnvironmentProcess) -> None:
         self._config, self._decoder, self._environments = config, decoder, environments
 
     def sample(self, unit: Unit, weights_digest: str) -> list[Rollout]:
@@ -119,7 +129,7 @@ class UnitSampler:
     def _end_turn(self, number: int, answer: _Answer, completion: Completion) -> None:
         drawn = [*completion.ids, *([] if completion.end_token is None else [completion.end_token])]
         answer.ids += drawn
-        answer.logprobs += completion.drawn_logprobs
+        answer.logprobs += completion.drawn_logprobs or [0.0] * len(drawn)  # at temperature 0 each was certain
         answer.mask += [1] * len(drawn)
         answer.finish = completion.finish
         answer.turns += 1

@@ -21,6 +21,7 @@ def template(text: str) -> ChatTemplate:
     ("name", "said"),
     [
         ("plain", "<s>System: Be short.\nUser: Hello\nAssistant:[ Hi</s>]\nUser: Bye\nAssistant:[ Ciao</s>]\n"),
+        ("bare", "<s>Be short.Hello[Hi]Bye[Ciao</s>]"),
         (
             "tulu",
             "<s><|system|>\nBe short.\n<|user|>\nHello\n<|assistant|>\n[Hi</s>]\n<|user|>\nBye\n"
