@@ -10,6 +10,7 @@ from marin_assets.defaults.environment import extras_on
 from marin_assets.defaults.training import Tags
 from marin_assets.stages.train.metrics.health import checks_of
 from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.health import REWARD_CHECKS
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.stages.train.specs.start import FromHuggingFace
@@ -72,7 +73,7 @@ def default_rl(
         resumable=True,
         tags=tags_of(tags or (), f"checkpoints/{name}"),
         override_output_path=override_output_path,
-        expectations=checks_of(expectations),
+        expectations=checks_of(expectations, REWARD_CHECKS),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, choose_used, groups_without_variance
 from marin_assets.stages.train.rl.config import TrainRlConfig
+from marin_assets.stages.train.rl.measures import measures_of
 from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
@@ -153,6 +154,7 @@ class Loop:
             "throughput/tokens_per_second": drawn / seconds,
             "throughput/duration": trained.seconds,
             **rewards_of(rollouts),
+            **measures_of(step, rollouts),
             "rl/staleness": float(step - weights_step),
             "rl/rollouts_unused": float(len(rollouts) - len(used)),
             "rl/groups_without_variance": float(groups_without_variance(rollouts)),

@@ -1,0 +1,68 @@
+"""The rollouts of a training by lesson and by reason, which add up, and by their staleness; each a link to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from marin_assets.browse.query import address
+from marin_assets.browse.rows.row_filter import KEPT
+from marin_assets.browse.stored.rewarded import ROLLOUTS, Rewarded
+from marin_assets.stages.train.rl.selection import SmallRow
+from marin_assets.stages.train.rl.tables import USED, count_reasons
+
+MOST_BARS, MOST_LESSONS, MOST_REASONS = 40, 100, 20
+
+
+def counts_of(training: Rewarded) -> dict[str, Any] | None:
+    """The table: a row for each lesson and one for all; a column for those that were made, are used, and each reason.
+    None if not all tables were read."""
+    if not training.is_whole or not training.tables:
+        return None
+    rows = [row for table in training.tables for row in table.rows]
+    reasons = list(count_reasons(rows))[:MOST_REASONS]
+    lessons = sorted({row["lesson"] for row in rows})
+    by_lesson = [
+        _row(training, lesson, [row for row in rows if row["lesson"] == lesson], reasons) for lesson in lessons
+    ]
+    return {
+        "reasons": reasons,
+        "rows": [*by_lesson[:MOST_LESSONS], _row(training, "", rows, reasons)],
+        "left_out": len(by_lesson[MOST_LESSONS:]),
+        "made": len(rows),
+        "steps": len({row["step"] for row in rows}),
+        "staleness": _staleness(rows),
+    }
+
+
+def rollouts_address(training: Rewarded, **conditions: object) -> str:
+    """The address of the search of its rollouts."""
+    return address("search", path=f"{training.state.place.text}/{ROLLOUTS}", **conditions)
+
+
+def _row(training: Rewarded, lesson: str, rows: Sequence[SmallRow], reasons: Sequence[str]) -> dict[str, Any]:
+    counts = count_reasons(rows)
+
+    def cell(reason: str) -> tuple[int, str]:
+        chosen = {"fate": KEPT} if reason == USED else {"reason": reason}
+        number = counts.get(reason, 0)
+        return number, rollouts_address(training, lesson=lesson, **chosen) if number else ""
+
+    return {
+        "lesson": lesson,
+        "made": len(rows),
+        "link": rollouts_address(training, lesson=lesson) if lesson else "",
+        "cells": [cell(reason) for reason in reasons],
+    }
+
+
+def _staleness(rows: Sequence[SmallRow]) -> list[dict[str, Any]]:
+    """A bar for each number of updates by which the weights of used rollouts were older than their step."""
+    counts = Counter(row["step"] - row["weights_step"] for row in rows if row["used"])
+    largest = max(counts.values(), default=1)
+    return [
+        {"label": f"{age:,} update{'s' if age != 1 else ''}", "count": count, "size": round(100 * count / largest, 1),
+         "link": ""}
+        for age, count in sorted(counts.items())[:MOST_BARS]
+    ]  # fmt: skip

@@ -1,0 +1,78 @@
+"""Rollouts to read, from the first step, the quarters and the last: prompt and answer, with the replies marked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from marin_assets.browse.cells.short_text import ShortText, short_text, visible
+from marin_assets.browse.query import address
+from marin_assets.browse.stored.rewarded import Rewarded
+from marin_assets.documents.document import BadRow, DocumentError
+from marin_assets.documents.parquet.read import read_chosen_parquet
+from marin_assets.stages.train.rl.selection import choose_to_read
+
+PROMPT, ANSWER = 1000, 1500
+"""Characters that are shown: of a prompt the last ones."""
+
+
+def samples_of(training: Rewarded, tokenizer: Any) -> list[dict[str, Any]]:
+    """The rollouts by step. A table that is damaged between is left out, with a note."""
+    places = [(table, number) for table in training.tables for number in range(len(table.rows))]
+    chosen = choose_to_read([table.rows[number] for table, number in places])
+    samples = []
+    for table in training.tables:
+        numbers = sorted(number for of, number in (places[index] for index in chosen) if of is table)
+        try:
+            for number, row in read_chosen_parquet(table.path, numbers):
+                if not isinstance(row, BadRow):
+                    samples.append(_sample(row, address("rollout", path=table.text, row=number), tokenizer))
+        except DocumentError as error:
+            training.notes.append(str(error))
+    steps = sorted({sample["step"] for sample in samples})
+    return [{"step": step, "samples": [of for of in samples if of["step"] == step]} for step in steps]
+
+
+def answer_parts(row: Mapping[str, Any], tokenizer: Any) -> list[tuple[str, bool]]:
+    """The parts of an answer, and whether each is a reply of the environment; one part without a tokenizer."""
+    whole = [(str(row.get("answer") or ""), False)]
+    ids, mask = list_of(row, "ids"), list_of(row, "mask")
+    if tokenizer is None or len(ids) != len(mask) or all(mask) or not are_ids(ids):
+        return whole
+    runs = groupby(zip(ids, mask, strict=True), key=lambda pair: bool(pair[1]))
+    return [(tokenizer.decode([id for id, _ in pairs]), not is_drawn) for is_drawn, pairs in runs]
+
+
+def list_of(row: Mapping[str, Any], column: str) -> Sequence[Any]:
+    """A list of a rollout, which is JSON; empty for another value."""
+    text = row.get(column)
+    try:
+        value = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return []
+    return value if isinstance(value, list) else []
+
+
+def are_ids(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32 for value in values)
+
+
+def _sample(row: Mapping[str, Any], link: str, tokenizer: Any) -> dict[str, Any]:
+    prompt, left, parts = str(row.get("prompt") or ""), ANSWER, []
+    for text, is_reply in answer_parts(row, tokenizer):
+        if left > 0:
+            parts.append((visible(text[:left]), is_reply))
+        left -= len(text)
+    return {
+        "step": row["step"],
+        "lesson": short_text(row["lesson"], 100).text,
+        "reward": None if row["reward"] is None else f"{row['reward']:.4g}",
+        "reason": short_text(row["reason"], 100).text,
+        "finish": short_text(row["finish"], 40).text,
+        "prompt": ShortText(visible(prompt[-PROMPT:]), f"{len(prompt):,} characters" * (len(prompt) > PROMPT)),
+        "parts": parts,
+        "cut": -left if left < 0 else 0,
+        "link": link,
+    }
