@@ -9,6 +9,7 @@ from typing import Any
 from marin_assets.browse.cells.short_text import ShortText, short_text, visible
 from marin_assets.browse.errors import LimitError
 from marin_assets.browse.pages.files_of_rows import FilesOfRows, files_of_rows
+from marin_assets.browse.pages.rewards.rollout import is_rollout
 from marin_assets.browse.query import address
 from marin_assets.browse.rows.reader import Row
 from marin_assets.browse.rows.row_filter import RowFilter, accepted_rows, filter_of
@@ -93,7 +94,7 @@ class Search:
         assert isinstance(row, dict)  # a filter accepts no other
         before, match, after = _around(row, self.chosen.text)
         return Hit(
-            link=address("row", path=self.shown.texts[self.file], row=number),
+            link=address("rollout" if is_rollout(row) else "row", path=self.shown.texts[self.file], row=number),
             name=self.shown.files[self.file].name,
             number=number,
             id=short_text(row.get("id", ""), 100),

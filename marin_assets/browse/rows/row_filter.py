@@ -42,9 +42,9 @@ class RowFilter:
     fate: str = ""
     """KEPT or REJECTED: the decision of an attribute, or whether a training has used a rollout."""
     lesson: str = ""
-    """Of a rollout."""
+    """That of a rollout."""
     step: int | None = None
-    """Of a rollout."""
+    """That of a rollout."""
     at_least: float | None = None
     at_most: float | None = None
     """Bounds of the measure `of`."""

@@ -8,14 +8,14 @@ from typing import Any
 
 from marin_assets.browse.query import address
 from marin_assets.browse.rows.row_filter import KEPT
-from marin_assets.browse.stored.rewarded import ROLLOUTS, Rewarded
+from marin_assets.browse.stored.reward_training import ROLLOUTS, RewardTraining
 from marin_assets.stages.train.rl.selection import SmallRow
 from marin_assets.stages.train.rl.tables import USED, count_reasons
 
 MOST_BARS, MOST_LESSONS, MOST_REASONS = 40, 100, 20
 
 
-def counts_of(training: Rewarded) -> dict[str, Any] | None:
+def counts_of(training: RewardTraining) -> dict[str, Any] | None:
     """The table: a row for each lesson and one for all; a column for those that were made, are used, and each reason.
     None if not all tables were read."""
     if not training.is_whole or not training.tables:
@@ -23,25 +23,26 @@ def counts_of(training: Rewarded) -> dict[str, Any] | None:
     rows = [row for table in training.tables for row in table.rows]
     reasons = list(count_reasons(rows))[:MOST_REASONS]
     lessons = sorted({row["lesson"] for row in rows})
-    by_lesson = [
-        _row(training, lesson, [row for row in rows if row["lesson"] == lesson], reasons) for lesson in lessons
-    ]
+    of_lesson = {name: [row for row in rows if row["lesson"] == name] for name in lessons[:MOST_LESSONS]}
     return {
         "reasons": reasons,
-        "rows": [*by_lesson[:MOST_LESSONS], _row(training, "", rows, reasons)],
-        "left_out": len(by_lesson[MOST_LESSONS:]),
+        "rows": [
+            *(_row(training, name, of, reasons) for name, of in of_lesson.items()),
+            _row(training, "", rows, reasons),
+        ],
+        "left_out": len(lessons[MOST_LESSONS:]),
         "made": len(rows),
         "steps": len({row["step"] for row in rows}),
         "staleness": _staleness(rows),
     }
 
 
-def rollouts_address(training: Rewarded, **conditions: object) -> str:
+def rollouts_address(training: RewardTraining, **conditions: object) -> str:
     """The address of the search of its rollouts."""
     return address("search", path=f"{training.state.place.text}/{ROLLOUTS}", **conditions)
 
 
-def _row(training: Rewarded, lesson: str, rows: Sequence[SmallRow], reasons: Sequence[str]) -> dict[str, Any]:
+def _row(training: RewardTraining, lesson: str, rows: Sequence[SmallRow], reasons: Sequence[str]) -> dict[str, Any]:
     counts = count_reasons(rows)
 
     def cell(reason: str) -> tuple[int, str]:

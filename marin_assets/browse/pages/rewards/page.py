@@ -11,8 +11,14 @@ from marin_assets.browse.pages.rewards.samples import samples_of
 from marin_assets.browse.pages.rewards.series import MOST_LINES, draw_measures, lessons_of, rows_of_numbers
 from marin_assets.browse.pages.rewards.waits import about_waits
 from marin_assets.browse.site import Asked, Shown
-from marin_assets.browse.stored.rewarded import Rewarded, is_rewarded, read_rewarded, tokenizer_of
+from marin_assets.browse.stored.reward_training import (
+    RewardTraining,
+    is_reward_training,
+    read_reward_training,
+    tokenizer_of,
+)
 from marin_assets.stages.train.rl.health import signs_of
+from marin_assets.stages.train.rl.measures import PASS_1
 
 NOTES = 20
 
@@ -21,21 +27,22 @@ def rewards(asked: Asked) -> Shown:
     texts = list(dict.fromkeys(asked.query.texts("path")))
     if not texts or len(texts) > MOST_LINES:
         raise NotThereError(
-            f"path occurs {len(texts)} times, expected 1 to {MOST_LINES} trainings on rewards. Open one from its output."
+            f"path occurs {len(texts)} times, expected 1 to {MOST_LINES} trainings on rewards. Open one from its "
+            "output."
         )
     trainings = [_training(asked, text, with_rollouts=len(texts) == 1) for text in texts]
     return _several(trainings) if len(trainings) > 1 else _one(asked, trainings[0])
 
 
-def _training(asked: Asked, text: str, *, with_rollouts: bool) -> Rewarded:
+def _training(asked: Asked, text: str, *, with_rollouts: bool) -> RewardTraining:
     place = asked.places.resolve(text)
     state = asked.owner(place)
-    if state is None or not is_rewarded(state):
+    if state is None or not is_reward_training(state):
         raise NotThereError(f"{place.text!r:.300} is no training on rewards. Open the output of a step of default_rl.")
-    return read_rewarded(asked.places, state, with_rollouts=with_rollouts)
+    return read_reward_training(asked.places, state, with_rollouts=with_rollouts)
 
 
-def _one(asked: Asked, training: Rewarded) -> Shown:
+def _one(asked: Asked, training: RewardTraining) -> Shown:
     part = asked.query.text("lesson")
     every_lesson = lessons_of(training)
     lessons = [name for name in every_lesson if part.lower() in name.lower()]
@@ -50,6 +57,7 @@ def _one(asked: Asked, training: Rewarded) -> Shown:
         "numbers": list(rows_of_numbers(training, lessons)),
         "part": part,
         "lessons": len(every_lesson),
+        "is_old": bool(training.metrics) and not any(PASS_1 in row for row in training.metrics),
         "not_drawn": max(len(lessons) - (MOST_LINES - 1), 0),
         "waits": about_waits(training.metrics),
         "counts": counts_of(training),
@@ -62,7 +70,7 @@ def _one(asked: Asked, training: Rewarded) -> Shown:
     return Shown(template="rewards", facts=facts)
 
 
-def _several(trainings: list[Rewarded]) -> Shown:
+def _several(trainings: list[RewardTraining]) -> Shown:
     facts = {
         "trainings": [
             {

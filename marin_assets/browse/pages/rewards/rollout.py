@@ -13,7 +13,7 @@ from marin_assets.browse.pages.rewards.samples import are_ids, list_of
 from marin_assets.browse.pages.tokens import shown_tokens
 from marin_assets.browse.rows.reader import PARQUET, read_page
 from marin_assets.browse.site import Asked, Shown
-from marin_assets.browse.stored.rewarded import tokenizer_of
+from marin_assets.browse.stored.reward_training import tokenizer_of
 from marin_assets.documents.document import BadRow
 from marin_assets.stages.train.rl.rollout import LISTS
 from marin_assets.stages.train.rl.selection import read_small

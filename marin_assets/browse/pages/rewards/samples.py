@@ -9,7 +9,7 @@ from typing import Any
 
 from marin_assets.browse.cells.short_text import ShortText, short_text, visible
 from marin_assets.browse.query import address
-from marin_assets.browse.stored.rewarded import Rewarded
+from marin_assets.browse.stored.reward_training import RewardTraining
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.parquet.read import read_chosen_parquet
 from marin_assets.stages.train.rl.selection import choose_to_read
@@ -18,7 +18,7 @@ PROMPT, ANSWER = 1000, 1500
 """Characters that are shown: of a prompt the last ones."""
 
 
-def samples_of(training: Rewarded, tokenizer: Any) -> list[dict[str, Any]]:
+def samples_of(training: RewardTraining, tokenizer: Any) -> list[dict[str, Any]]:
     """The rollouts by step. A table that is damaged between is left out, with a note."""
     places = [(table, number) for table in training.tables for number in range(len(table.rows))]
     chosen = choose_to_read([table.rows[number] for table, number in places])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from marin_assets.browse.pages.line_chart import DrawnChart, Point, draw_chart
-from marin_assets.browse.stored.rewarded import Rewarded, Row
+from marin_assets.browse.stored.reward_training import RewardTraining, Row
 from marin_assets.stages.train.rl.health import ENTROPY, K3, LEAST_ENTROPY, MOST_K3, REWARD
 from marin_assets.stages.train.rl.measures import PASS_1, PASS_K, STALENESS_MAX
 
@@ -17,6 +18,7 @@ POINTS = 120
 """Points of a line; of more, means over equal parts."""
 DOTTED = 40
 """Points of a line, up to which each is marked."""
+LAST_DIGITS = 1e-6
 TRAINED = "all that are trained"
 
 Series = Sequence[tuple[int, float]]
@@ -130,18 +132,18 @@ class Drawn:
     measure: Measure
     chart: DrawnChart
     names: list[str] = field(default_factory=list)
-    """Of its lines, in the order of their colours; empty for the only one."""
-    limit: str = ""
+    """Of its lines, in the order of their colours; empty for the only one, and of several trainings, which have one
+    legend for all charts."""
     has_dots: bool = False
 
 
-def draw_measures(trainings: Sequence[Rewarded], lessons: Sequence[str]) -> list[Drawn]:
+def draw_measures(trainings: Sequence[RewardTraining], lessons: Sequence[str]) -> list[Drawn]:
     """The charts of the measures that a training has."""
     last = max((training.metrics[-1]["step"] for training in trainings if training.metrics), default=0)
     return [drawn for measure in MEASURES if (drawn := _draw(measure, trainings, lessons, last)) is not None]
 
 
-def lessons_of(training: Rewarded) -> list[str]:
+def lessons_of(training: RewardTraining) -> list[str]:
     """The lessons of the metrics."""
     names = {name for row in training.metrics for name in row}
     return sorted(name.removeprefix(f"{REWARD}/") for name in names if name.startswith(f"{REWARD}/"))
@@ -151,7 +153,7 @@ def values_of(rows: Sequence[Row], metric: str) -> Series:
     return [(row["step"], row[metric]) for row in rows if metric in row]
 
 
-def rows_of_numbers(training: Rewarded, lessons: Sequence[str]) -> Iterator[dict[str, Any]]:
+def rows_of_numbers(training: RewardTraining, lessons: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The table beside the charts: of each line its first, last, lowest and highest value."""
     for measure in MEASURES:
         for name, metric in _lines(measure, training, lessons).items():
@@ -162,7 +164,7 @@ def rows_of_numbers(training: Rewarded, lessons: Sequence[str]) -> Iterator[dict
                 yield {"name": title, "numbers": [f"{value:.4g}" for value in ends]}
 
 
-def _draw(measure: Measure, trainings: Sequence[Rewarded], lessons: Sequence[str], last: int) -> Drawn | None:
+def _draw(measure: Measure, trainings: Sequence[RewardTraining], lessons: Sequence[str], last: int) -> Drawn | None:
     lines: dict[str, Series] = {}
     if len(trainings) == 1:
         [training] = trainings
@@ -175,11 +177,11 @@ def _draw(measure: Measure, trainings: Sequence[Rewarded], lessons: Sequence[str
     if chart is None:
         return None
     has_dots = max(map(len, lines.values())) <= DOTTED
-    names = list(lines) if len(lines) > 1 or any(lines) else []
+    names = list(lines) if len(trainings) == 1 and any(lines) else []
     return Drawn(measure=measure, chart=chart, names=names, has_dots=has_dots)
 
 
-def _lines(measure: Measure, training: Rewarded, lessons: Sequence[str]) -> dict[str, str]:
+def _lines(measure: Measure, training: RewardTraining, lessons: Sequence[str]) -> dict[str, str]:
     """Name -> metric of the lines of one training."""
     own = {name: metric for metric, name in measure.metrics.items()}
     if measure.by_lesson:
@@ -190,15 +192,20 @@ def _lines(measure: Measure, training: Rewarded, lessons: Sequence[str]) -> dict
 
 def _points(name: str, series: Series) -> list[tuple[int, Point | None]]:
     return [
-        (step, Point(x=step, y=value, half=None, title=f"{name + ', ' if name else ''}step {step:,}: {value:.4g}"))
+        (step, Point(x=step, y=_drawn(value), half=None, title=f"{name}{', ' * bool(name)}step {step:,}: {value:.4g}"))
         for step, value in _thinned(series)
     ]
 
 
+def _drawn(value: float) -> float:
+    """The value, or 0 of one that only its last digits put below it: an axis would begin far below."""
+    return max(value, 0.0) if value > -LAST_DIGITS else value
+
+
 def _thinned(series: Series) -> Series:
-    """Means over POINTS equal parts, at the last step of each, if there are more values."""
+    """Means over POINTS equal parts, at the last step of each, if it has more values."""
     if len(series) <= POINTS:
         return series
     ends = [round(part * len(series) / POINTS) for part in range(POINTS + 1)]
-    parts = [series[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    parts = [series[begin:end] for begin, end in pairwise(ends)]
     return [(part[-1][0], sum(value for _, value in part) / len(part)) for part in parts]

@@ -1,11 +1,11 @@
-"""Which side of a training on rewards waits for the other, in one sentence."""
+"""The side of a training on rewards that waits for the other, in one sentence."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
 
-from marin_assets.browse.stored.rewarded import Row
+from marin_assets.browse.stored.reward_training import Row
 
 MUCH = 0.15
 """A share of the time that is worth a sampler."""
@@ -29,7 +29,7 @@ def about_waits(rows: Sequence[Row]) -> str:
     if training < MUCH and samplers < MUCH:
         return f"{waits}: both sides are about equal, and more speed needs more of both."
     if training >= MUCH and samplers >= MUCH:
-        return f"{waits}: they take turns. Raise staleness, so that both work at the same time."
+        return f"{waits}: they wait in turn. A higher staleness lets both work at the same time."
     if training >= MUCH:
         return f"{waits}: enlarge the sampling, by more samplers."
     return f"{waits}: enlarge the training, by more devices or a greater batch; fewer samplers would do as well."

@@ -1,7 +1,7 @@
 """Signs of a collapse of reinforcement learning: numbers of its metrics, their asset checks, and sentences for people.
 
 In:  rows of metrics.   Out: numbers of the result, each with a check that warns; sentences.
-All are means over a twentieth of the steps, at least five of them, since a batch alone says little.
+All are means over a twentieth of the steps, at least five of them, since one batch is noisy.
 """
 
 from __future__ import annotations

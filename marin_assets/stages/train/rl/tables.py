@@ -14,7 +14,7 @@ from marin_assets.stages.train.rl.selection import SmallRow, read_small, rows_to
 
 USED = "used"
 TEXT_CHARACTERS = 200
-"""Of a prompt, and of an answer: the record of the output has the table."""
+"""Those of a prompt, and of an answer: the record of the output has the table."""
 AT_THE_END = {"reward_end": REWARD, "pass_at_1_end": PASS_1, "pass_at_k_end": PASS_K}
 
 

@@ -1,6 +1,6 @@
 """Trainings on rewards, as they are stored: finished ones, those under way, and those that were killed.
 
-In:  the place of an output of `train_rl`.   Out: the rows of its metrics, its tables of rollouts by their small columns.
+In:  the place of an output of `train_rl`.   Out: the rows of its metrics, its rollouts by their small columns.
 Each part is read by itself: one that is damaged or missing leaves a sentence in its place.
 """
 
@@ -42,12 +42,12 @@ class Table:
 
     path: str
     text: str
-    """Of its address."""
+    """The text of its address."""
     rows: Sequence[SmallRow]
 
 
 @dataclass(kw_only=True)
-class Rewarded:
+class RewardTraining:
     """A training on rewards."""
 
     state: OutputState
@@ -66,7 +66,7 @@ class Rewarded:
 
     @property
     def label(self) -> str:
-        """Its name in the legend of several: that of its step with the version."""
+        """The name in the legend of several: that of its step with the version."""
         return self.state.place.text
 
     @property
@@ -76,16 +76,16 @@ class Rewarded:
         return steps if isinstance(steps, int) and not isinstance(steps, bool) else None
 
 
-def is_rewarded(state: OutputState) -> bool:
+def is_reward_training(state: OutputState) -> bool:
     """Whether the output is a training on rewards."""
     if state.record.fn_name:
         return state.record.fn_name == FUNCTION
     return not state.is_complete and bool(set(OF_A_RUN).intersection(folders_in(state.place.path)))
 
 
-def read_rewarded(places: Places, state: OutputState, *, with_rollouts: bool = True) -> Rewarded:
-    """The training at an output for which `is_rewarded` is true."""
-    training = Rewarded(state=state)
+def read_reward_training(places: Places, state: OutputState, *, with_rollouts: bool = True) -> RewardTraining:
+    """The training at an output for which `is_reward_training` is true."""
+    training = RewardTraining(state=state)
     try:
         training.metrics = _metrics(join(state.data_path, METRICS))
     except (ValueError, RecursionError) as error:
@@ -128,7 +128,7 @@ def _metrics(path: str) -> list[Row]:
     return [row for row in rows if row["step"] >= 0]
 
 
-def _tables(places: Places, training: Rewarded) -> list[Table]:
+def _tables(places: Places, training: RewardTraining) -> list[Table]:
     tables, paths = [], tables_in(training.state.data_path)
     if sum(map(_rows_in, paths)) > MOST_ROLLOUTS:
         paths, training.is_whole = [paths[index] for index in steps_to_read(range(len(paths)))], False
