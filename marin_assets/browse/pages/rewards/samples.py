@@ -19,7 +19,7 @@ PROMPT, ANSWER = 1000, 1500
 
 
 def samples_of(training: RewardTraining, tokenizer: Any) -> list[dict[str, Any]]:
-    """The rollouts by step. A table that is damaged between is left out, with a note."""
+    """The rollouts by step. A table that is damaged between is room out, with a note."""
     places = [(table, number) for table in training.tables for number in range(len(table.rows))]
     chosen = choose_to_read([table.rows[number] for table, number in places])
     samples = []
@@ -60,11 +60,11 @@ def are_ids(values: Sequence[Any]) -> bool:
 
 
 def _sample(row: Mapping[str, Any], link: str, tokenizer: Any) -> dict[str, Any]:
-    prompt, left, parts = str(row.get("prompt") or ""), ANSWER, []
+    prompt, room, parts = str(row.get("prompt") or ""), ANSWER, []
     for text, is_reply in answer_parts(row, tokenizer):
-        if left > 0:
-            parts.append((visible(text[:left]), is_reply))
-        left -= len(text)
+        if room > 0:
+            parts.append((visible(text[:room]), is_reply))
+        room -= len(text)
     return {
         "step": row["step"],
         "lesson": short_text(row["lesson"], 100).text,
@@ -73,6 +73,6 @@ def _sample(row: Mapping[str, Any], link: str, tokenizer: Any) -> dict[str, Any]
         "finish": short_text(row["finish"], 40).text,
         "prompt": ShortText(visible(prompt[-PROMPT:]), f"{len(prompt):,} characters" * (len(prompt) > PROMPT)),
         "parts": parts,
-        "cut": -left if left < 0 else 0,
+        "cut": -room if room < 0 else 0,
         "link": link,
     }

@@ -132,7 +132,7 @@ class Drawn:
     measure: Measure
     chart: DrawnChart
     names: list[str] = field(default_factory=list)
-    """Of its lines, in the order of their colours; empty for the only one, and of several trainings, which have one
+    """Names of its lines in the order of their colours; empty for the only one, and of several trainings, which have one
     legend for all charts."""
     has_dots: bool = False
 
