@@ -10,8 +10,8 @@ from marin_assets.defaults.environment import extras_on
 from marin_assets.defaults.training import Tags
 from marin_assets.stages.train.metrics.health import checks_of
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.health import REWARD_CHECKS
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.measures.health import REWARD_CHECKS
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import env_of

@@ -20,8 +20,8 @@ from marin_assets.documents.caches.tokens import FILE, TokenizerFileError
 from marin_assets.documents.document import DocumentError
 from marin_assets.documents.frames.pages import count_rows
 from marin_assets.stages.train.exports import FOLDER as EXPORTS
+from marin_assets.stages.train.rl.measures.selection import SmallRow, read_small, steps_to_read, tables_in
 from marin_assets.stages.train.rl.rollout import FOLDER as ROLLOUTS
-from marin_assets.stages.train.rl.selection import SmallRow, read_small, steps_to_read, tables_in
 from marin_resources.storage.files import exists, folders_in, read_bytes, size_of
 from marin_resources.storage.paths import join
 

@@ -55,7 +55,7 @@ def test_a_page_has_the_curves_the_counts_and_rollouts_to_read(disk_or_gcs_prefi
             *("Tokens a second", "Rollouts that are not used"),
         ]
         assert "12 of 12 steps have metrics" in page.text
-        assert "The training waits for rollouts 40% of its time, and samplers wait for weights 5%: enlarge the" in page.text
+        assert "waits for rollouts 40% of its time, and samplers wait for weights 5%: enlarge the sampling" in page.text
         assert counts(page) == {
             "calls": [STEPS * SIZE, STEPS * SIZE, 0, 0],
             "held_out": [STEPS * SIZE, 0, STEPS * SIZE, 0],

@@ -9,8 +9,8 @@ from typing import Any
 from marin_assets.browse.query import address
 from marin_assets.browse.rows.row_filter import KEPT
 from marin_assets.browse.stored.reward_training import ROLLOUTS, RewardTraining
-from marin_assets.stages.train.rl.selection import SmallRow
-from marin_assets.stages.train.rl.tables import USED, count_reasons
+from marin_assets.stages.train.rl.measures.selection import SmallRow
+from marin_assets.stages.train.rl.measures.tables import USED, count_reasons
 
 MOST_BARS, MOST_LESSONS, MOST_REASONS = 40, 100, 20
 

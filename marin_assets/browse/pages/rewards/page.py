@@ -17,8 +17,8 @@ from marin_assets.browse.stored.reward_training import (
     read_reward_training,
     tokenizer_of,
 )
-from marin_assets.stages.train.rl.health import signs_of
-from marin_assets.stages.train.rl.measures import PASS_1
+from marin_assets.stages.train.rl.measures.health import signs_of
+from marin_assets.stages.train.rl.measures.passes import PASS_1
 
 NOTES = 20
 

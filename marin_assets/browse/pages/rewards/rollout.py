@@ -15,8 +15,8 @@ from marin_assets.browse.rows.reader import PARQUET, read_page
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.reward_training import tokenizer_of
 from marin_assets.documents.document import BadRow
+from marin_assets.stages.train.rl.measures.selection import read_small
 from marin_assets.stages.train.rl.rollout import LISTS
-from marin_assets.stages.train.rl.selection import read_small
 
 COUNT = 2000
 """Tokens on a page."""

@@ -12,7 +12,7 @@ from marin_assets.browse.query import address
 from marin_assets.browse.stored.reward_training import RewardTraining
 from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.documents.parquet.read import read_chosen_parquet
-from marin_assets.stages.train.rl.selection import choose_to_read
+from marin_assets.stages.train.rl.measures.selection import choose_to_read
 
 PROMPT, ANSWER = 1000, 1500
 """Characters that are shown: of a prompt the last ones."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from marin_assets.browse.pages.line_chart import DrawnChart, Point, draw_chart
 from marin_assets.browse.stored.reward_training import RewardTraining, Row
-from marin_assets.stages.train.rl.health import ENTROPY, K3, LEAST_ENTROPY, MOST_K3, REWARD
-from marin_assets.stages.train.rl.measures import PASS_1, PASS_K, STALENESS_MAX
+from marin_assets.stages.train.rl.measures.health import ENTROPY, K3, LEAST_ENTROPY, MOST_K3, REWARD
+from marin_assets.stages.train.rl.measures.passes import PASS_1, PASS_K, STALENESS_MAX
 
 MOST_LINES = 8
 """Colours."""

@@ -10,14 +10,15 @@ from marin_assets.browse.stored.reward_training import Row
 MUCH = 0.15
 """A share of the time that is worth a sampler."""
 PART = 4
-"""The last quarter of the steps is judged: the first ones compile."""
+"""The last quarter of the steps is judged, by its median: the first ones compile, and for the last ones nothing is left
+to sample."""
 TRAINING, SAMPLERS = "rl/wait_share", "rl/samplers_wait_share"
 
 
 def about_waits(rows: Sequence[Row]) -> str:
     """The sentence; empty for rows without these metrics."""
     last = rows[-max(len(rows) // PART, 1) :]
-    training, samplers = _mean(last, TRAINING), _mean(last, SAMPLERS)
+    training, samplers = _median(last, TRAINING), _median(last, SAMPLERS)
     if training is None:
         return ""
     if samplers is None:
@@ -28,13 +29,13 @@ def about_waits(rows: Sequence[Row]) -> str:
     waits = f"The training waits for rollouts {training:.0%} of its time, and samplers wait for weights {samplers:.0%}"
     if training < MUCH and samplers < MUCH:
         return f"{waits}: both sides are about equal, and more speed needs more of both."
-    if training >= MUCH and samplers >= MUCH:
+    if min(training, samplers) >= max(MUCH, max(training, samplers) / 2):
         return f"{waits}: they wait in turn. A higher staleness lets both work at the same time."
-    if training >= MUCH:
+    if training > samplers:
         return f"{waits}: enlarge the sampling, by more samplers."
     return f"{waits}: enlarge the training, by more devices or a greater batch; fewer samplers would do as well."
 
 
-def _mean(rows: Sequence[Row], metric: str) -> float | None:
+def _median(rows: Sequence[Row], metric: str) -> float | None:
     values = [row[metric] for row in rows if metric in row]
-    return statistics.fmean(values) if values else None
+    return statistics.median(values) if values else None

@@ -16,7 +16,7 @@ from typing import Any
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, choose_used, groups_without_variance
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.measures import measures_of
+from marin_assets.stages.train.rl.measures.passes import measures_of
 from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units

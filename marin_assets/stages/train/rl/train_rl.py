@@ -5,7 +5,7 @@ Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metri
      rollouts/          every answer that was drawn, with its reward, and why it was not used if it was not
      plots/             rewards.png (with pass@1 and pass@k), policy.png, waits.png
      weights/, units/ and plans/ exist while it runs.
-     metrics.jsonl has rl/reward, rl/pass_at_1 and rl/pass_at_k (`measures.py`), each also by /<lesson>; rl/staleness,
+     metrics.jsonl has rl/reward, rl/pass_at_1 and rl/pass_at_k (`measures/`), each also by /<lesson>; rl/staleness,
      rl/staleness_max, rl/rollouts_unused, rl/groups_without_variance, rl/answer_tokens, rl/truncated_share,
      rl/wait_share, rl/samplers_wait_share and rl/drawn_tokens_per_second; and of the loss train/ratio_mean,
      train/ratio_max, train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl and train/entropy.
@@ -27,12 +27,12 @@ from marin_assets.stages.train.inputs.hf_folder import hf_shape
 from marin_assets.stages.train.metrics.metrics import Row
 from marin_assets.stages.train.resumable import FinishedRun, curve_of, result_of, run_resumably
 from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
-from marin_assets.stages.train.rl.health import health_of
-from marin_assets.stages.train.rl.plot import plot_policy, plot_rewards, plot_waits
+from marin_assets.stages.train.rl.measures.health import health_of
+from marin_assets.stages.train.rl.measures.plot import plot_policy, plot_rewards, plot_waits
+from marin_assets.stages.train.rl.measures.tables import tables_of
 from marin_assets.stages.train.rl.rollout import combine_steps, count_rollouts, read_rollouts
 from marin_assets.stages.train.rl.sampling.sampler import UNITS
 from marin_assets.stages.train.rl.sampling.samplers import opened_samplers
-from marin_assets.stages.train.rl.tables import tables_of
 from marin_assets.stages.train.train_lm import check_shape
 from marin_assets.stages.train.vocabulary import require_rows
 from marin_resources.step_api.hosts import host_count
@@ -53,7 +53,7 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
     rewards_end by lesson, reward_curve, rollouts, rollouts_used, rollouts_unused (by reason), mismatch_max (the largest
     difference of a log-probability between sampling and loss, in nats, where both had the same weights), staleness,
     wait_share (of the training, for rollouts), samplers_wait_share, the numbers of `health_of`, the tables by_lesson,
-    by_reason and samples (`tables.py`), and what `train_lm` returns of a run. Raises TrainError for an invalid config,
+    by_reason and samples (`measures/`), and what `train_lm` returns of a run. Raises TrainError for an invalid config,
     an environment that cannot be opened, and a sampler that differs from the loss.
     """
     config.check_fields()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from marin_assets.stages.train.metrics.loss_plot import series, write_figure
 from marin_assets.stages.train.metrics.metrics import Row
-from marin_assets.stages.train.rl.measures import PASS_1, PASS_K
+from marin_assets.stages.train.rl.measures.passes import PASS_1, PASS_K
 
 REWARD = "rl/reward"
 MOST_LESSONS = 12

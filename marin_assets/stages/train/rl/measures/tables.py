@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marin_assets.stages.train.metrics.metrics import Row
-from marin_assets.stages.train.rl.measures import PASS_1, PASS_K
-from marin_assets.stages.train.rl.plot import REWARD
-from marin_assets.stages.train.rl.selection import SmallRow, read_small, rows_to_read, tables_in
+from marin_assets.stages.train.rl.measures.passes import PASS_1, PASS_K
+from marin_assets.stages.train.rl.measures.plot import REWARD
+from marin_assets.stages.train.rl.measures.selection import SmallRow, read_small, rows_to_read, tables_in
 
 USED = "used"
 TEXT_CHARACTERS = 200
