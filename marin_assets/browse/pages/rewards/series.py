@@ -132,8 +132,8 @@ class Drawn:
     measure: Measure
     chart: DrawnChart
     names: list[str] = field(default_factory=list)
-    """Names of its lines in the order of their colours; empty for the only one, and of several trainings, which have one
-    legend for all charts."""
+    """Names of its lines in the order of their colours; empty for a single line, and for several trainings, of which all
+    charts have the same legend."""
     has_dots: bool = False
 
 
