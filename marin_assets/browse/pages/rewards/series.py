@@ -58,6 +58,12 @@ MEASURES = (
         by_lesson=True,
     ),
     Measure(
+        title="Lessons",
+        about="the share of the groups that each lesson is drawn for, where a curriculum chooses",
+        metrics={"rl/lesson_share": TRAINED},
+        by_lesson=True,
+    ),
+    Measure(
         title="Length of an answer", about="tokens that the model has drawn, mean", metrics={"rl/answer_tokens": ""}
     ),
     Measure(
@@ -69,6 +75,11 @@ MEASURES = (
         title="Groups without variance",
         about="all rewards of such a group are equal, so nothing is learnt from it",
         metrics={"rl/groups_without_variance": ""},
+    ),
+    Measure(
+        title="Filled batch",
+        about="groups of which something is trained on, by those that a batch has room for",
+        metrics={"rl/batch_share": ""},
     ),
     Measure(
         title="Entropy",
@@ -132,8 +143,8 @@ class Drawn:
     measure: Measure
     chart: DrawnChart
     names: list[str] = field(default_factory=list)
-    """Names of its lines in the order of their colours; empty for a single line, and for several trainings, of which all
-    charts have the same legend."""
+    """Names of its lines in the order of their colours; empty for a single line, and for several trainings, as all
+    charts of these have the same legend."""
     has_dots: bool = False
 
 

@@ -12,12 +12,14 @@ MUCH = 0.15
 PART = 4
 """The last quarter of the steps is judged, by its median: the first ones compile, and for the last ones nothing is left
 to sample."""
-TRAINING, SAMPLERS = "rl/wait_share", "rl/samplers_wait_share"
+TRAINING, SAMPLERS, DRAWN = "rl/wait_share", "rl/samplers_wait_share", "rl/drawn_tokens_per_second"
 
 
 def about_waits(rows: Sequence[Row]) -> str:
-    """The sentence; empty for rows without these metrics."""
+    """The sentence; empty for rows without these metrics, and for a training that does not sample."""
     last = rows[-max(len(rows) // PART, 1) :]
+    if not any(DRAWN in row for row in last):
+        return ""
     training, samplers = _median(last, TRAINING), _median(last, SAMPLERS)
     if training is None:
         return ""

@@ -30,10 +30,10 @@ def measures_of(step: int, rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _passes(ending: str, rollouts: Sequence[Rollout]) -> dict[str, float]:
-    groups: dict[tuple[int, int], list[bool]] = {}
+    groups: dict[str, list[bool]] = {}
     for rollout in rollouts:
         if rollout.reward is not None:
-            groups.setdefault((rollout.step, rollout.group), []).append(rollout.reward > 0)
+            groups.setdefault(rollout.id.rpartition("-")[0], []).append(rollout.reward > 0)
     passed = [is_passed for group in groups.values() for is_passed in group]
     if not passed:
         return {}

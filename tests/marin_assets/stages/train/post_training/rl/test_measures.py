@@ -20,7 +20,10 @@ ROLLOUT = rollouts_of(4, Tokenizer.from_buffer(tokenizer_file()))[0]
 
 
 def rollout(group: int, reward: float | None, *, lesson: str = "sums", used: bool = True, age: int = 0) -> Rollout:
-    return replace(ROLLOUT, group=group, reward=reward, lesson=lesson, used=used, weights_step=ROLLOUT.step - age)
+    id = f"0000004-{group:04}-0000"
+    return replace(
+        ROLLOUT, id=id, group=group, reward=reward, lesson=lesson, used=used, weights_step=ROLLOUT.step - age
+    )
 
 
 def test_pass_at_1_counts_answers_and_pass_at_k_groups_with_a_reward_above_0() -> None:
