@@ -27,7 +27,7 @@ from marin_resources.storage.paths import join
 
 FUNCTION = "marin_assets.stages.train.rl.train_rl:train_rl"
 METRICS = "metrics.jsonl"
-OF_A_RUN = (ROLLOUTS, "plans", "weights")
+OF_A_RUN = (ROLLOUTS, "plans")
 """Folders by which a training without a record is recognized: it gets one when it ends."""
 MOST_METRICS_BYTES = 64 * 1024**2
 MOST_ROLLOUTS = 500_000
@@ -86,6 +86,10 @@ def is_reward_training(state: OutputState) -> bool:
 def read_reward_training(places: Places, state: OutputState, *, with_rollouts: bool = True) -> RewardTraining:
     """The training at an output for which `is_reward_training` is true."""
     training = RewardTraining(state=state)
+    if places.text_of(state.data_path) is None:
+        training.notes.append(f"The data of this output are at {state.data_path!r:.300}, outside of what is shown.")
+        training.is_whole = False
+        return training
     try:
         training.metrics = _metrics(join(state.data_path, METRICS))
     except (ValueError, RecursionError) as error:

@@ -22,12 +22,14 @@ def counts_of(training: RewardTraining) -> dict[str, Any] | None:
         return None
     rows = [row for table in training.tables for row in table.rows]
     reasons = list(count_reasons(rows))[:MOST_REASONS]
-    lessons = sorted({row["lesson"] for row in rows})
-    of_lesson = {name: [row for row in rows if row["lesson"] == name] for name in lessons[:MOST_LESSONS]}
+    of_lesson: dict[str, list[SmallRow]] = {}
+    for row in rows:
+        of_lesson.setdefault(row["lesson"], []).append(row)
+    lessons = sorted(of_lesson)
     return {
         "reasons": reasons,
         "rows": [
-            *(_row(training, name, of, reasons) for name, of in of_lesson.items()),
+            *(_row(training, name, of_lesson[name], reasons) for name in lessons[:MOST_LESSONS]),
             _row(training, "", rows, reasons),
         ],
         "left_out": len(lessons[MOST_LESSONS:]),

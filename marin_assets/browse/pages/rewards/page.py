@@ -52,7 +52,7 @@ def _one(asked: Asked, training: RewardTraining) -> Shown:
         "training": training,
         "state": training.state,
         "done": len(training.metrics),
-        "signs": signs_of([dict(row) for row in training.metrics]),
+        "signs": signs_of(training.metrics),
         "charts": draw_measures([training], lessons),
         "numbers": list(rows_of_numbers(training, lessons)),
         "part": part,
@@ -75,7 +75,7 @@ def _several(trainings: list[RewardTraining]) -> Shown:
         "trainings": [
             {
                 "training": training,
-                "signs": signs_of([dict(row) for row in training.metrics]),
+                "signs": signs_of(training.metrics),
                 "waits": about_waits(training.metrics),
                 "numbers": list(rows_of_numbers(training, [])),
             }

@@ -10,27 +10,22 @@ from typing import Any
 from marin_assets.browse.cells.short_text import ShortText, short_text, visible
 from marin_assets.browse.query import address
 from marin_assets.browse.stored.reward_training import RewardTraining
-from marin_assets.documents.document import BadRow, DocumentError
-from marin_assets.documents.parquet.read import read_chosen_parquet
-from marin_assets.stages.train.rl.measures.selection import choose_to_read
+from marin_assets.documents.document import DocumentError
+from marin_assets.stages.train.rl.measures.selection import rows_to_read
 
 PROMPT, ANSWER = 1000, 1500
 """Characters that are shown: of a prompt the last ones."""
 
 
 def samples_of(training: RewardTraining, tokenizer: Any) -> list[dict[str, Any]]:
-    """The rollouts by step. A table that is damaged between is room out, with a note."""
-    places = [(table, number) for table in training.tables for number in range(len(table.rows))]
-    chosen = choose_to_read([table.rows[number] for table, number in places])
+    """The rollouts by step. A damaged one ends them, with a note."""
+    texts = {table.path: table.text for table in training.tables}
     samples = []
-    for table in training.tables:
-        numbers = sorted(number for of, number in (places[index] for index in chosen) if of is table)
-        try:
-            for number, row in read_chosen_parquet(table.path, numbers):
-                if not isinstance(row, BadRow):
-                    samples.append(_sample(row, address("rollout", path=table.text, row=number), tokenizer))
-        except DocumentError as error:
-            training.notes.append(str(error))
+    try:
+        for path, number, row in rows_to_read({table.path: table.rows for table in training.tables}):
+            samples.append(_sample(row, address("rollout", path=texts[path], row=number), tokenizer))
+    except DocumentError as error:
+        training.notes.append(str(error))
     steps = sorted({sample["step"] for sample in samples})
     return [{"step": step, "samples": [of for of in samples if of["step"] == step]} for step in steps]
 

@@ -6,10 +6,10 @@ All are means over a twentieth of the steps, at least five of them, since one ba
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
 
-from marin_assets.stages.train.metrics.metrics import Row
 from marin_assets.step.expectation import expect
 
 REWARD, ENTROPY, K3 = "rl/reward", "train/entropy", "train/k3_of_sampler"
@@ -37,6 +37,8 @@ REWARD_CHECKS = (
     ),
 )
 """Checks of a training on rewards, beside those of every training."""
+
+Row = Mapping[str, Any]
 
 
 def health_of(rows: Sequence[Row]) -> dict[str, float]:
@@ -93,5 +95,5 @@ def _means(rows: Sequence[Row], metric: str) -> list[tuple[int, float]]:
     """Last step and mean of each window of the metric, a step apart."""
     points = [(row["step"], row[metric]) for row in rows if metric in row]
     size = min(max(LEAST, round(len(points) * PART)), len(points))
-    windows = (points[end - size : end] for end in range(size, len(points) + 1) if size)
-    return [(window[-1][0], statistics.fmean(value for _, value in window)) for window in windows]
+    sums = list(accumulate((value for _, value in points), initial=0.0))
+    return [(points[end - 1][0], (sums[end] - sums[end - size]) / size) for end in range(max(size, 1), len(points) + 1)]

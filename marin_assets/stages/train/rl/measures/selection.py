@@ -92,15 +92,18 @@ def choose_to_read(rows: Sequence[SmallRow]) -> list[int]:
     return chosen
 
 
-def rows_to_read(output_path: str) -> Iterator[dict[str, Any]]:
-    """The chosen rollouts of a training, as rows of its tables. Raises DocumentError."""
-    places = [(path, number, row) for path in tables_in(output_path) for number, row in enumerate(read_small(path))]
-    chosen = choose_to_read([row for _, _, row in places])
+def rows_to_read(tables: Mapping[str, Sequence[SmallRow]]) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+    """Yield path, number and all columns of the chosen rollouts. `tables`: small rows by path. Raises DocumentError."""
+    places = [(path, number) for path, rows in tables.items() for number in range(len(rows))]
+    chosen = choose_to_read([tables[path][number] for path, number in places])
     numbers: dict[str, list[int]] = {}
-    for index in sorted(chosen):
-        numbers.setdefault(places[index][0], []).append(places[index][1])
+    for path, number in (places[index] for index in sorted(chosen)):
+        numbers.setdefault(path, []).append(number)
     for path, these in numbers.items():
-        yield from (row for _, row in read_chosen_parquet(path, these))  # type: ignore[misc]
+        for number, row in read_chosen_parquet(path, these):
+            if isinstance(row, BadRow):
+                raise DocumentError(f"Row {number} of {path!r} is damaged ({row.reason}). Compute the output again.")
+            yield path, number, row
 
 
 def _ends(rows: Sequence[SmallRow], group: Sequence[int]) -> list[int]:

@@ -21,11 +21,12 @@ AT_THE_END = {"reward_end": REWARD, "pass_at_1_end": PASS_1, "pass_at_k_end": PA
 def tables_of(output_path: str, last_rows: Sequence[Row]) -> dict[str, Any]:
     """Return by_lesson (rollouts, those that are used, and means over `last_rows`), by_reason (rollouts that are used,
     and those that are not by their reason: they add up) and samples (`selection.py`)."""
-    small = [row for path in tables_in(output_path) for row in read_small(path)]
+    tables = {path: read_small(path) for path in tables_in(output_path)}
+    small = [row for rows in tables.values() for row in rows]
     return {
         "by_lesson": _by_lesson(small, last_rows),
         "by_reason": [{"rollouts": count, "reason": reason} for reason, count in count_reasons(small).items()],
-        "samples": [_sample(row) for row in rows_to_read(output_path)],
+        "samples": [_sample(row) for _, _, row in rows_to_read(tables)],
     }
 
 
