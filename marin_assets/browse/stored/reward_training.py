@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.browse.places import Places
-from marin_assets.browse.stored.state import OutputState
+from marin_assets.browse.stored.state import OutputState, state_at
 from marin_assets.browse.stored.token_rows import tokenizer_at
 from marin_assets.browse.stored.verdicts import today
 from marin_assets.documents.caches.token_cache import CacheError
@@ -26,6 +26,8 @@ from marin_resources.storage.files import exists, folders_in, read_bytes, size_o
 from marin_resources.storage.paths import join
 
 FUNCTION = "marin_assets.stages.train.rl.train_rl:train_rl"
+COMPARISON = "marin_assets.stages.report.compare_runs:compare_runs"
+MOST_COMPARED = 8
 METRICS = "metrics.jsonl"
 OF_A_RUN = (ROLLOUTS, "plans")
 """Folders by which a training without a record is recognized: it gets one when it ends."""
@@ -81,6 +83,19 @@ def is_reward_training(state: OutputState) -> bool:
     if state.record.fn_name:
         return state.record.fn_name == FUNCTION
     return not state.is_complete and bool(set(OF_A_RUN).intersection(folders_in(state.place.path)))
+
+
+def compared_trainings(places: Places, state: OutputState) -> list[str]:
+    """The texts of the trainings on rewards that an output of `compare_runs` compares, MOST_COMPARED at most; of such a
+    training its own; else none."""
+    if is_reward_training(state):
+        return [state.place.text]
+    config = state.record.config
+    runs = config.get("runs") if state.record.fn_name == COMPARISON and isinstance(config, Mapping) else None
+    paths = [path for path in runs.values() if isinstance(path, str)] if isinstance(runs, Mapping) else []
+    texts = (places.text_of(today(state, path)) for path in paths[:MOST_COMPARED])
+    shown = ((text, state_at(places.resolve(text))) for text in texts if text is not None)
+    return [text for text, run in shown if run is not None and is_reward_training(run)]
 
 
 def read_reward_training(places: Places, state: OutputState, *, with_rollouts: bool = True) -> RewardTraining:

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from browser_server import Answer, Browser, browsing
@@ -13,6 +14,7 @@ from stored_outputs_for_browsing import store_output
 from stored_reward_trainings import GROUPS, REPLY, SIZE, STEPS, rollouts_of, store_reward_training, tokenizer_file
 from tokenizers import Tokenizer
 
+from marin_assets.browse.stored.reward_training import COMPARISON
 from marin_assets.documents.parquet.write import write_parquet
 from marin_assets.stages.train.rl.rollout import combine_steps, write_step
 
@@ -156,6 +158,12 @@ def test_several_trainings_are_laid_over_one_another(browser: Browser, tmp_path:
     assert chart.count("<polyline") == 2
     assert first in page.text
     assert second in page.text
+    runs = {name: str(tmp_path / below) for name, below in (("a", first), ("b", second))}
+    comparison = store_output(
+        str(tmp_path), "comparisons/both", {}, fn_name=COMPARISON, config={"runs": {**runs, "c": "/elsewhere"}}
+    )
+    address = urlencode({"path": [first, second]}, doseq=True).replace("&", "&amp;")
+    assert f'href="/rewards?{address}"' in browser.get("output", path=comparison).html
     other = store_output(str(tmp_path), "checkpoints/other", {}, fn_name="toy:write")
     assert browser.get("rewards", path=[first, other]).sentence == (
         f"{other!r} is no training on rewards. Open the output of a step of default_rl."
