@@ -28,7 +28,7 @@ from marin_resources.storage.paths import join
 FUNCTION = "marin_assets.stages.train.rl.train_rl:train_rl"
 COMPARISON = "marin_assets.stages.report.compare_runs:compare_runs"
 MOST_COMPARED = 8
-METRICS = "metrics.jsonl"
+METRICS, MEASURED = "metrics.jsonl", "rl/wait_share"
 OF_A_RUN = (ROLLOUTS, "plans")
 """Folders by which a training without a record is recognized: it gets one when it ends."""
 MOST_METRICS_BYTES = 64 * 1024**2
@@ -70,6 +70,11 @@ class RewardTraining:
     def label(self) -> str:
         """The name in the legend of several: that of its step with the version."""
         return self.state.place.text
+
+    @property
+    def done(self) -> int:
+        """Steps that are measured: the last row of a training under way may have begun only."""
+        return sum(MEASURED in row for row in self.metrics)
 
     @property
     def steps(self) -> int | None:

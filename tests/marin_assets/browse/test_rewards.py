@@ -88,7 +88,7 @@ def test_a_training_under_way_has_a_page_of_the_steps_that_exist(browser: Browse
     below = store_reward_training(str(tmp_path), status="RUNNING", steps=5, is_combined=False, has_record=False)
     (tmp_path / below / ".executor_info").unlink()
     with (tmp_path / below / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 5, "rl/rew')  # a kill has cut the line
+        file.write('{"step": 5, "train/loss": 0.1}\n{"step": 6, "rl/rew')  # one has begun, and a kill has cut a line
     page = browser.get("rewards", path=below)
     assert page.status == 200
     assert "5 steps have metrics" in page.text

@@ -51,7 +51,6 @@ def _one(asked: Asked, training: RewardTraining) -> Shown:
     facts: dict[str, Any] = {
         "training": training,
         "state": training.state,
-        "done": len(training.metrics),
         "signs": signs_of(training.metrics),
         "charts": draw_measures([training], lessons),
         "numbers": list(rows_of_numbers(training, lessons)),
