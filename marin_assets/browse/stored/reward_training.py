@@ -164,11 +164,17 @@ def _tables(places: Places, training: RewardTraining) -> list[Table]:
         text = places.text_of(path)
         if text is None:
             training.notes.append(f"The table {path!r:.300} is a link that leads out of what is shown.")
+            training.is_whole = False
             continue
         try:
             tables.append(Table(path=path, text=text, rows=read_small(path)))
         except DocumentError as error:
             training.notes.append(str(error))
+            training.is_whole = False
+        except FileNotFoundError:
+            training.notes.append(
+                f"The table {path!r:.300} was combined with others meanwhile. Load this again."
+            )
             training.is_whole = False
     return tables
 
@@ -176,7 +182,7 @@ def _tables(places: Places, training: RewardTraining) -> list[Table]:
 def _rows_in(path: str) -> int:
     try:
         return count_rows(path) or 0
-    except DocumentError:  # it is named when it is read
+    except (DocumentError, FileNotFoundError):  # it is named when it is read
         return 0
 
 

@@ -211,6 +211,8 @@ def test_values_of_strangers_are_inert(browser: Browser, tmp_path: Path) -> None
         assert page.status == 200
         assert "<script>alert" not in page.html
         assert "&lt;script&gt;" in page.html
+    write_parquet(str(tmp_path / below / "rollouts/step-0000003.parquet"), [{**row, **lists}, {**row, "used": None}])
+    assert "Without its group: " in browser.get("rollout", path=f"{below}/rollouts/step-0000003.parquet", row=0).text
     assert "do not fit" in browser.get("rollout", path=f"{below}/rollouts/step-0000001.parquet", row=0).text
     assert browser.get("rollout", path=f"{below}/rollouts/step-0000002.parquet", row=0).status == 404
     assert "step-0000002.parquet' has no column" in browser.get("rewards", path=below).text

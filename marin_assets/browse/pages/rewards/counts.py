@@ -12,7 +12,7 @@ from marin_assets.browse.stored.reward_training import ROLLOUTS, RewardTraining
 from marin_assets.stages.train.rl.measures.selection import SmallRow
 from marin_assets.stages.train.rl.measures.tables import USED, count_reasons
 
-MOST_BARS, MOST_LESSONS, MOST_REASONS = 40, 100, 20
+MOST_BARS, MOST_LESSONS, MOST_REASONS = 40, 100, 60
 
 
 def counts_of(training: RewardTraining) -> dict[str, Any] | None:

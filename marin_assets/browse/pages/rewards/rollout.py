@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from marin_assets.browse.cells.short_text import short_text
@@ -14,7 +14,7 @@ from marin_assets.browse.pages.tokens import shown_tokens
 from marin_assets.browse.rows.reader import PARQUET, read_page
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.reward_training import tokenizer_of
-from marin_assets.documents.document import BadRow
+from marin_assets.documents.document import BadRow, DocumentError
 from marin_assets.stages.train.rl.measures.selection import read_small
 from marin_assets.stages.train.rl.rollout import LISTS
 
@@ -43,6 +43,7 @@ def rollout(asked: Asked) -> Shown:
     )
     prompt, answer, damage = _tokens(row, tokenizer)
     tokens = prompt + answer
+    group, group_damage = _group(shown, row)
     facts: dict[str, Any] = {
         "shown": shown,
         "number": number,
@@ -60,7 +61,8 @@ def rollout(asked: Asked) -> Shown:
         "total": len(tokens),
         "step": COUNT,
         "levels": LEVELS,
-        "group": _group(shown, row),
+        "group": group,
+        "group_damage": group_damage,
         "has_next": shown.total is None or number + 1 < shown.total,
     }
     return Shown(template="rollout", facts=facts)
@@ -96,13 +98,17 @@ def _look(logprob: float, is_drawn: bool) -> dict[str, str]:
     return {"kind": f"lp{level}", "title": f"log-probability {logprob:.3f} ({probability:.2g})"}
 
 
-def _group(shown: FileOfRows, row: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-    """The rollouts of the same example, with their rewards."""
+def _group(shown: FileOfRows, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    """The rollouts of the same example, with their rewards; and a sentence if the table is damaged elsewhere."""
     if not shown.place.name.endswith(PARQUET):
-        return []
+        return [], ""
+    try:
+        rows = read_small(shown.place.path)
+    except DocumentError as error:
+        return [], str(error)
     group = [
         {"number": number, "reward": of["reward"], "finish": of["finish"], "reason": short_text(of["reason"], 60).text}
-        for number, of in enumerate(read_small(shown.place.path))
+        for number, of in enumerate(rows)
         if (of["step"], of["group"]) == (row.get("step"), row.get("group"))
     ]
-    return group[:MOST_OF_GROUP]
+    return group[:MOST_OF_GROUP], ""

@@ -18,7 +18,8 @@ PROMPT, ANSWER = 1000, 1500
 
 
 def samples_of(training: RewardTraining, tokenizer: Any) -> list[dict[str, Any]]:
-    """The rollouts by step. A damaged one ends them, with a note."""
+    """The rollouts by step. One that is damaged, or whose table is combined with others meanwhile, ends them with a
+    note."""
     texts = {table.path: table.text for table in training.tables}
     samples = []
     try:
@@ -26,6 +27,8 @@ def samples_of(training: RewardTraining, tokenizer: Any) -> list[dict[str, Any]]
             samples.append(_sample(row, address("rollout", path=texts[path], row=number), tokenizer))
     except DocumentError as error:
         training.notes.append(str(error))
+    except FileNotFoundError as error:
+        training.notes.append(f"The table {error.filename!r:.300} was combined with others. Load this again.")
     steps = sorted({sample["step"] for sample in samples})
     return [{"step": step, "samples": [of for of in samples if of["step"] == step]} for step in steps]
 
