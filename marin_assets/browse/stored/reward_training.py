@@ -172,9 +172,7 @@ def _tables(places: Places, training: RewardTraining) -> list[Table]:
             training.notes.append(str(error))
             training.is_whole = False
         except FileNotFoundError:
-            training.notes.append(
-                f"The table {path!r:.300} was combined with others meanwhile. Load this again."
-            )
+            training.notes.append(f"The table {path!r:.300} was combined with others meanwhile. Load this again.")
             training.is_whole = False
     return tables
 
