@@ -36,6 +36,8 @@ from marin_assets.browse.pages.home import home
 from marin_assets.browse.pages.leaderboard import leaderboard
 from marin_assets.browse.pages.models import models
 from marin_assets.browse.pages.output import output
+from marin_assets.browse.pages.rewards.page import rewards
+from marin_assets.browse.pages.rewards.rollout import rollout
 from marin_assets.browse.pages.row import cell, page, row
 from marin_assets.browse.pages.rows import rows
 from marin_assets.browse.pages.sample import sample
@@ -74,6 +76,8 @@ PAGES: Mapping[str, PageFunction] = {
     "/models": models,
     "/leaderboard": leaderboard,
     "/checkpoints": checkpoints,
+    "/rewards": rewards,
+    "/rollout": rollout,
 }
 UNREADABLE, FORBIDDEN, NOT_THERE, BROKEN = 422, 403, 404, 500
 NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

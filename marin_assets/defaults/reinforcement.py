@@ -12,6 +12,7 @@ from marin_assets.stages.train.metrics.health import checks_of
 from marin_assets.stages.train.rl.config import VERSIONED_IF_SET, TrainRlConfig
 from marin_assets.stages.train.rl.evaluation.evaluate_on_rewards import RlEvalConfig, evaluate_on_rewards
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.measures.health import REWARD_CHECKS
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import env_of
@@ -74,7 +75,7 @@ def default_rl(
         resumable=True,
         tags=tags_of(tags or (), f"checkpoints/{name}"),
         override_output_path=override_output_path,
-        expectations=checks_of(expectations),
+        expectations=checks_of(expectations, REWARD_CHECKS),
     )
 
 

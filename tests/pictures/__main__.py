@@ -141,14 +141,18 @@ def histogram(scene: Scene) -> None:
     scene.open(f"/histogram?path={_output(scene, 'attributes/quickstart/quality')}&of=/value", "threshold", height=800)
 
 
+def rewards(scene: Scene) -> None:
+    scene.open(f"/rewards?path={_output(scene, 'checkpoints/words_rewarded')}", "Mean reward", height=1000)
+
+
 def _output(scene: Scene, name: str) -> str:
     outputs = scene.checkout.folder / "outputs"
     [path] = outputs.glob(f"{name}-*")
     return path.relative_to(outputs).as_posix()
 
 
-ARRIVAL, DATA = (lineage,), (verdicts, way, histogram)
-"""Pictures of the outputs of the quickstart: in Dagster, in the data browser."""
+ARRIVAL, DATA = (lineage,), (verdicts, way, histogram, rewards)
+"""Pictures of the outputs of the quickstart in Dagster; of these and of a training on rewards in the data browser."""
 PICTURES: dict[str, Callable[[Scene], None]] = {
     scene.__name__: scene
     for scene in (*ARRIVAL, *DATA, asset, partitions, backfill, failure, sensors, scores, waterfall, unsynced)
@@ -176,6 +180,8 @@ def main(names: list[str]) -> int:
                 with ui(checkout) as dev:
                     _take(arrival, Scene(checkout, dev.url, browser.new_page(), dev))
             if data := [name for name in chosen if name in data]:
+                if rewards.__name__ in data:
+                    make_words(checkout)
                 with data_browser(checkout) as url:
                     _take(data, Scene(checkout, url, browser.new_page()))
             if later := [name for name in chosen if name not in (*arrival, *data)]:
@@ -213,17 +219,27 @@ def make_deliveries(checkout: Checkout) -> None:
     _do(checkout, f"python -m marin_assets.experiments.articles --select +tokenized --partition {DELIVERIES[0]}")
 
 
+def make_words(checkout: Checkout) -> None:
+    """The small model of the page that trains on rewards."""
+    _save_and_prepare(checkout, "docs/how-to/train-on-rewards.md")
+    _do(checkout, "python -m marin_assets.experiments.words")
+
+
 def make_watched(checkout: Checkout) -> None:
-    page = "docs/how-to/evaluate-every-checkpoint.md"
-    _save(checkout, page)
-    articles = next(block.text for block in blocks(ROOT / page) if block.kind == "python" and block.path is None)
-    with contextlib.chdir(checkout.folder):
-        exec(compile(articles, page, "exec", dont_inherit=True), {})
+    _save_and_prepare(checkout, "docs/how-to/evaluate-every-checkpoint.md")
     _do(checkout, "python -m marin_assets.experiments.watched")
     exports = sorted(path.name for path in checkout.folder.glob("outputs/checkpoints/watched-*/exports/step-*"))
     assert exports, "the training has exported no model"
     for export in exports:
         _do(checkout, f"python -m marin_assets.experiments.watched --partition {export}")
+
+
+def _save_and_prepare(checkout: Checkout, page: str) -> None:
+    """The files that a page shows, and its data, which its first program without a file writes."""
+    _save(checkout, page)
+    data = next(block.text for block in blocks(ROOT / page) if block.kind == "python" and block.path is None)
+    with contextlib.chdir(checkout.folder):
+        exec(compile(data, page, "exec", dont_inherit=True), {})
 
 
 def _save(checkout: Checkout, page: str) -> None:

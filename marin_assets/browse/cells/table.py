@@ -15,7 +15,7 @@ ROW_CHARACTERS = 3000
 CELL_CHARACTERS = 300
 COLUMN_CHARACTERS = 60
 NAMED = 12
-FIRST = ("id", "keep", "reason", "value", "text", "source", "metadata")
+FIRST = ("id", "keep", "used", "reason", "value", "reward", "lesson", "step", "text", "source", "metadata")
 """Columns that come first, in this order."""
 LOOKED_AT = 2000
 """Limit on the keys of a row that are read."""

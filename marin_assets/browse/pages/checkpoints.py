@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from marin_assets.browse.errors import NotThereError
-from marin_assets.browse.pages.checkpoint_chart import DrawnChart, Point, draw_chart
+from marin_assets.browse.pages.line_chart import DrawnChart, Point, draw_chart
 from marin_assets.browse.query import address
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.checkpoint_scores import (

@@ -15,6 +15,7 @@ from marin_assets.browse.site import Asked, Shown
 from marin_assets.browse.stored.answers.samples import SAMPLES
 from marin_assets.browse.stored.checkpoint_scores import is_of_checkpoints
 from marin_assets.browse.stored.files import files_at, shown_files
+from marin_assets.browse.stored.reward_training import compared_trainings
 from marin_assets.browse.stored.state import OutputState, inputs_of, state_at
 from marin_assets.documents.formats import is_readable
 from marin_resources.storage.completion.markers import marks_of
@@ -83,6 +84,7 @@ def _facts(asked: Asked, place: Place, state: OutputState) -> dict[str, Any]:
         "finished": str(record.finished_at or "")[:16].replace("T", " "),
         "fn_name": record.fn_name,
         "is_training": is_training(state),
+        "reward_trainings": compared_trainings(asked.places, state),
         "scores": scores(asked, state) if is_whole else None,
         "elsewhere": "",
         "files": [],

@@ -9,6 +9,7 @@ from marin_assets.browse.cells.short_text import scalar_text, short_text, visibl
 from marin_assets.browse.cells.tree import Tree, named, value_at
 from marin_assets.browse.errors import NotThereError
 from marin_assets.browse.pages.file_of_rows import FileOfRows, file_of_rows
+from marin_assets.browse.pages.rewards.rollout import is_rollout
 from marin_assets.browse.rows.reader import Row, find_row, read_page
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.documents.document import BadRow
@@ -35,6 +36,7 @@ def row(asked: Asked) -> Shown:
         "short_id": short_text(id, 200).text if isinstance(id, str) else "",
         "has_next": has_next,
         "is_bad": is_bad,
+        "is_rollout": not is_bad and is_rollout(content),
     }
     return Shown(template="row", facts=facts)
 

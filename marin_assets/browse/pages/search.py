@@ -9,13 +9,17 @@ from typing import Any
 from marin_assets.browse.cells.short_text import ShortText, short_text, visible
 from marin_assets.browse.errors import LimitError
 from marin_assets.browse.pages.files_of_rows import FilesOfRows, files_of_rows
+from marin_assets.browse.pages.rewards.rollout import is_rollout
 from marin_assets.browse.query import address
 from marin_assets.browse.rows.reader import Row
 from marin_assets.browse.rows.row_filter import RowFilter, accepted_rows, filter_of
 from marin_assets.browse.site import Asked, Shown
 from marin_assets.documents.document import DocumentError
+from marin_assets.stages.train.rl.rollout import FOLDER as ROLLOUTS
 
 HITS = 100
+FATES = {"keep": ("kept", "rejected"), "used": ("used", "not used")}
+"""Key of a decision -> its words, for true and for false."""
 AROUND, PREVIEW = 100, 300
 """Characters before and after a text; of a row without one."""
 
@@ -89,26 +93,29 @@ class Search:
     def _hit(self, number: int, row: Row) -> Hit:
         assert isinstance(row, dict)  # a filter accepts no other
         before, match, after = _around(row, self.chosen.text)
-        keep = row.get("keep")
-        fate = (
-            ""
-            if not isinstance(keep, bool)
-            else "kept"
-            if keep
-            else f"rejected: {short_text(row.get('reason'), 100).text}"
-        )
-        value = row.get("value")
-        fate += f" {short_text(value, 40).text}" if isinstance(value, int | float) else ""
         return Hit(
-            link=address("row", path=self.shown.texts[self.file], row=number),
+            link=address("rollout" if is_rollout(row) else "row", path=self.shown.texts[self.file], row=number),
             name=self.shown.files[self.file].name,
             number=number,
             id=short_text(row.get("id", ""), 100),
-            fate=fate,
+            fate=_fate(row),
             before=before,
             match=match,
             after=after,
         )
+
+
+def _fate(row: dict[str, Any]) -> str:
+    """The decision about a row and its value: of an attribute, or of a rollout with its lesson, step and reward."""
+    decision, words = next(((row[key], words) for key, words in FATES.items() if key in row), (None, ("", "")))
+    fate = ""
+    if isinstance(decision, bool):
+        fate = words[0] if decision else f"{words[1]}: {short_text(row.get('reason'), 100).text}"
+    value = row.get("value", row.get("reward"))
+    fate += f" {short_text(value, 40).text}" if isinstance(value, int | float) else ""
+    if "lesson" in row and "step" in row:
+        fate += f" ({short_text(row['lesson'], 100).text}, step {short_text(row['step'], 20).text})"
+    return fate
 
 
 def search(asked: Asked) -> Shown:
@@ -116,7 +123,13 @@ def search(asked: Asked) -> Shown:
     running = Search(asked, shown, chosen, asked.query.number("file"), asked.query.number("row"))
     if chosen.is_empty:
         running.file = len(shown.files)
-    facts: dict[str, Any] = {"shown": shown, "chosen": chosen, "search": running, "started": not chosen.is_empty}
+    facts: dict[str, Any] = {
+        "shown": shown,
+        "chosen": chosen,
+        "search": running,
+        "started": not chosen.is_empty,
+        "has_rollouts": any(f"/{ROLLOUTS}/" in file.path for file in shown.files),
+    }
     return Shown(template="search", facts=facts, waits=running)
 
 

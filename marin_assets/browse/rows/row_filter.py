@@ -40,7 +40,11 @@ class RowFilter:
     """The whole reason of a rejection; or as "attribute/reason" of a sample of rejected documents."""
     source: str = ""
     fate: str = ""
-    """KEPT or REJECTED: the decision of an attribute."""
+    """KEPT or REJECTED: the decision of an attribute, or whether a training has used a rollout."""
+    lesson: str = ""
+    """That of a rollout."""
+    step: int | None = None
+    """That of a rollout."""
     at_least: float | None = None
     at_most: float | None = None
     """Bounds of the measure `of`."""
@@ -74,7 +78,11 @@ class RowFilter:
             return False
         if self.source and row.get("source") != self.source:
             return False
-        if self.fate and row.get("keep") is not (self.fate == KEPT):
+        if self.fate and row.get("keep", row.get("used")) is not (self.fate == KEPT):
+            return False
+        if self.lesson and row.get("lesson") != self.lesson:
+            return False
+        if self.step is not None and row.get("step") != self.step:
             return False
         return self._has_measure(row)
 
@@ -110,6 +118,8 @@ def filter_of(query: Query) -> RowFilter:
         reason=query.text("reason"),
         source=query.text("source"),
         fate=fate,
+        lesson=query.text("lesson"),
+        step=query.number("step") if query.has("step") else None,
         at_least=query.decimal("at_least"),
         at_most=query.decimal("at_most"),
     )
@@ -125,7 +135,7 @@ def accepted_rows(path: str, chosen: RowFilter, start: int) -> Iterator[tuple[in
             if number > start:
                 yield number - 1, row if chosen.accepts(unpacked(path, row)) else None
         return
-    required = [spellings_of(text) for text in (chosen.text, chosen.source) if text]
+    required = [spellings_of(text) for text in (chosen.text, chosen.source, chosen.lesson) if text]
     parser = LineParser()
     for number, line in row_lines(path):
         if number < start:

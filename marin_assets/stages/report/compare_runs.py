@@ -1,8 +1,9 @@
 """Compare runs that differ in what was varied, and keep the best one: of a sweep, of an ablation.
 
 In:  the outputs of the runs, each with a label: their records (`.executor_info`) and metrics (`metrics.jsonl`).
-Out: `comparison.json`, the measured values of each run, the best first; `plots/comparison.png`; and copies of the files
-     of the best run that `keep` names, at the same places: `hf/` of a training, so the output is a model too.
+Out: `comparison.json`, the measured values of each run, the best first; `plots/comparison.png`; `plots/curves.png`, if
+     the metrics are logged by step; and copies of the files of the best run that `keep` names, at the same places:
+     `hf/` of a training, so the output is a model too.
 
 One panel for each metric. With one or more values that were varied, the first is the axis, and the runs that have the
 other values in common are a line; without, or where the first is no number, each run is a bar. The best run is marked.
@@ -10,7 +11,6 @@ other values in common are a line; without, or where the first is no number, eac
 
 from __future__ import annotations
 
-import io
 import logging
 import math
 import shutil
@@ -19,16 +19,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.report.records import UNAVERAGED, ReportError, StepRecord, flat_numbers, read_records
+from marin_assets.stages.report.run_curves import METRICS, plot_curves, write_plot
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
-from marin_resources.storage.files import open_atomic, open_to_read, stored_files, write_bytes, write_json
+from marin_resources.storage.files import open_atomic, open_to_read, stored_files, write_json
 from marin_resources.storage.paths import join
 from marin_resources.types.near_names import expected_one_of
 
 KINDS = ("json",)
 
-COMPARISON, PLOT, METRICS = "comparison.json", "plots/comparison.png", "metrics.jsonl"
+COMPARISON, PLOT, CURVES = "comparison.json", "plots/comparison.png", "plots/curves.png"
 GOALS = ("min", "max")
 LOSS_END = "loss_end"
 NEAR = 12
@@ -90,6 +91,7 @@ def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
     table = {label: {name: _plain(value) for name, value in values[label].items()} for label in ranked}
     write_json(join(config.output_path, COMPARISON), [_row(config, label, table[label]) for label in ranked])
     plot_comparison(values, config.varied, metrics, best, join(config.output_path, PLOT))
+    has_curves = plot_curves(records, metrics, best, join(config.output_path, CURVES))
     return {
         "runs": len(ranked),
         "best": best,
@@ -99,7 +101,7 @@ def compare_runs(config: CompareRunsConfig) -> dict[str, Any]:
         "values": table,
         "not_finite": len(ranked) - len(finite),
         "kept_files": kept,
-        "plots": [PLOT],
+        "plots": [PLOT, CURVES] if has_curves else [PLOT],
     }
 
 
@@ -174,8 +176,7 @@ def plot_comparison(
     path: str,
 ) -> None:
     """Write the PNG, atomically. `values`: run -> metric -> value. A value that is not finite has no point."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # 0.4 s to import
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # 0.4 s to import
 
     axis = _axis_of(values, varied)
     height = PANEL_HEIGHT if axis else max(PANEL_HEIGHT / 2, 0.35 * len(values) + 0.9)
@@ -189,9 +190,7 @@ def plot_comparison(
             _draw_bars(panel, points, best)
             panel.set(xlabel=metric)
         panel.grid(alpha=0.3)
-    buffer = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
-    write_bytes(path, buffer.getvalue())
+    write_plot(figure, path)
 
 
 def _axis_of(values: Mapping[str, Any], varied: Mapping[str, Mapping[str, Any]]) -> str | None:

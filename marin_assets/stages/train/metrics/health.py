@@ -33,11 +33,12 @@ TRAINING_CHECKS = (
 """Checks of every training. They warn: an output that is older than a check has no number for it."""
 
 
-def checks_of(expectations: Iterable[Expectation]) -> tuple[Expectation, ...]:
-    """The checks of a training: TRAINING_CHECKS, but for those of a metric in `expectations`, and `expectations`."""
+def checks_of(expectations: Iterable[Expectation], further: Sequence[Expectation] = ()) -> tuple[Expectation, ...]:
+    """The checks of a training: TRAINING_CHECKS and those of its kind, `further`, but for those of a metric in
+    `expectations`, and `expectations`."""
     own = tuple(expectations)
     names = {expectation.name for expectation in own}
-    return (*(expectation for expectation in TRAINING_CHECKS if expectation.name not in names), *own)
+    return (*(expectation for expectation in (*TRAINING_CHECKS, *further) if expectation.name not in names), *own)
 
 
 def health_of(rows: Sequence[Row], validation: str = "eval/") -> dict[str, float | int]:

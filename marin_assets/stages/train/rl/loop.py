@@ -11,6 +11,7 @@ from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, groups_without_variance, used_groups
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
+from marin_assets.stages.train.rl.measures.passes import measures_of
 from marin_assets.stages.train.rl.orders.order import order_of
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Samplers
@@ -100,6 +101,7 @@ class Loop:
             "throughput/tokens_per_second": drawn / seconds,
             "throughput/duration": trained.seconds,
             **rewards_of(rollouts),
+            **measures_of(step, rollouts),
             **self.progress.metrics(step),
             **({"rl/staleness": sum(steps) / len(steps)} if used else {}),
             "rl/rollouts_unused": float(len(rollouts) - len(used)),

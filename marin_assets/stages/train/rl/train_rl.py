@@ -3,15 +3,15 @@
 In:  the model to begin with, a Hugging Face folder with its tokenizer; environments (`environments/environment.py`).
 Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metrics.jsonl, plots/loss.png; and
      rollouts/          every answer that was drawn, with its reward, and why it was not used if it was not
-     plots/rewards.png  mean reward of the lessons by step
+     plots/             rewards.png (with pass@1 and pass@k), policy.png, waits.png
      ledger.jsonl       in the free order, the groups of each batch (`orders/ledger.py`)
      curriculum.json    with a curriculum: the lessons of each step
      weights/, units/, plans/ and ledger/ exist while it runs.
-     metrics.jsonl has rl/reward, rl/reward/<lesson>, rl/staleness, rl/rollouts_unused, rl/groups_without_variance,
-     rl/batch_share (groups of which something is used, of those that a batch has room for), rl/answer_tokens,
-     rl/truncated_share, rl/wait_share, rl/samplers_wait_share and rl/drawn_tokens_per_second; and of the loss
-     train/ratio_mean, train/ratio_max, train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl and
-     train/entropy.
+     metrics.jsonl has rl/reward, rl/pass_at_1 and rl/pass_at_k (`measures/`), each also by /<lesson>; rl/staleness,
+     rl/staleness_max, rl/rollouts_unused, rl/groups_without_variance, rl/batch_share (groups of which something is
+     used, of those that a batch has room for), rl/answer_tokens, rl/truncated_share, rl/wait_share,
+     rl/samplers_wait_share and rl/drawn_tokens_per_second; and of the loss train/ratio_mean, train/ratio_max,
+     train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl and train/entropy.
 
 In the scheduled order the weights are a function of the config alone: any number of samplers, and any kills, give the
 same bytes on the same hardware, as long as no method of an environment comes near its time limit. In any order they are
@@ -32,8 +32,10 @@ from marin_assets.stages.train.inputs.hf_folder import hf_shape
 from marin_assets.stages.train.metrics.metrics import Row
 from marin_assets.stages.train.resumable import EXPORT, FinishedRun, curve_of, result_of, run_resumably
 from marin_assets.stages.train.rl.config import FREE, TrainRlConfig, as_training
+from marin_assets.stages.train.rl.measures.health import health_of
+from marin_assets.stages.train.rl.measures.plot import plot_policy, plot_rewards, plot_waits
+from marin_assets.stages.train.rl.measures.tables import tables_of
 from marin_assets.stages.train.rl.orders.ledger import combine_entries
-from marin_assets.stages.train.rl.plot import plot_rewards
 from marin_assets.stages.train.rl.rollout import combine_steps, count_rollouts, read_rollouts
 from marin_assets.stages.train.rl.sampling.sampler import UNITS
 from marin_assets.stages.train.rl.sampling.samplers import opened_samplers
@@ -44,7 +46,7 @@ from marin_resources.storage.files import names_in, open_to_read, remove_folder
 from marin_resources.storage.paths import join
 
 KINDS = ("levanter", "jax")
-REWARDS_PLOT = "plots/rewards.png"
+PLOTS = {"plots/rewards.png": plot_rewards, "plots/policy.png": plot_policy, "plots/waits.png": plot_waits}
 FOLDERS_OF_A_RUN = ("weights", "plans", UNITS)
 PART = 0.1
 """Share of the steps, whose mean reward is that at the start, and that at the end."""
@@ -57,8 +59,9 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
     rewards_end by lesson, reward_curve, rollouts, rollouts_used, rollouts_unused (by reason), mismatch_max (the largest
     difference of a log-probability between sampling and loss, in nats, where both had the same weights), staleness,
     wait_share (of the training, for rollouts), samplers_wait_share, with `replay_of` same_as_replayed (whether the
-    model is that of the other training, to the same bytes), and what `train_lm` returns of a run. Raises TrainError for
-    an invalid config, an environment that cannot be opened, and a sampler that differs from the loss.
+    model is that of the other training, to the same bytes), the numbers of `health_of`, the tables by_lesson, by_reason
+    and samples (`measures/`), and what `train_lm` returns of a run. Raises TrainError for an invalid config, an
+    environment that cannot be opened, and a sampler that differs from the loss.
     """
     config.check_fields()
     if host_count() > 1:
@@ -90,7 +93,8 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
     for folder in FOLDERS_OF_A_RUN:
         with suppress(FileNotFoundError):  # a bucket has no empty folders, and an earlier attempt may have removed it
             remove_folder(join(config.output_path, folder))
-    plot_rewards(run.rows, join(config.output_path, REWARDS_PLOT))
+    for name, plot in PLOTS.items():
+        plot(run.rows, join(config.output_path, name))
     return _result(config, run)
 
 
@@ -114,7 +118,9 @@ def _result(config: TrainRlConfig, run: FinishedRun) -> dict[str, Any]:
         "samplers_wait_share": _mean(_values(run.rows, "rl/samplers_wait_share")),
         **common,
         "steps_without_loss": _values(run.rows, "rl/answer_tokens").count(0.0),
-        "plots": [REWARDS_PLOT, *common["plots"]],
+        **health_of(run.rows),
+        **tables_of(config.output_path, last),
+        "plots": [*PLOTS, *common["plots"]],
         **({} if config.replay_of is None else {"same_as_replayed": _has_weights_of(config, config.replay_of)}),
     }
 

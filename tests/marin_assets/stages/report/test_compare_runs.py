@@ -115,3 +115,22 @@ def test_runs_with_an_average_are_compared_by_the_model_that_they_export(tmp_pat
         "now": {"loss_end": 7.233, "eval/prose/loss": 7.233, "eval/ema/loss": 7.233},
         "before": {"loss_end": 7.4, "eval/prose/loss": 7.4, "eval/ema/loss": 7.4},
     }
+
+
+def test_the_runs_are_drawn_over_their_steps_where_they_have_logged_the_metric(
+    runs: dict[str, str], tmp_path: Path
+) -> None:
+    assert compared(runs, tmp_path / "ends", metric="scores.arc.acc", goal="max")["plots"] == ["plots/comparison.png"]
+    for label, path in runs.items():
+        rewards = [{"step": step, "rl/reward": LOSSES[label] * step} for step in range(3)]
+        Path(path, "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rewards))
+        record = json.loads(Path(path, ".executor_info").read_text())
+        record["result"]["reward_end"] = LOSSES[label]
+        Path(path, ".executor_info").write_text(json.dumps(record))
+    result = compared(runs, tmp_path / "rewards", metric="reward_end", goal="max")
+    assert result["best"] == "lr=1"
+    assert result["plots"] == ["plots/comparison.png", "plots/curves.png"]
+    assert (tmp_path / "rewards/plots/curves.png").read_bytes().startswith(b"\x89PNG")
+    Path(runs["lr=1"], "metrics.jsonl").write_text('{"step": 1, "rl/rew')
+    with pytest.raises(ReportError, match=r"The metrics of the run 'lr=1' at .* are damaged"):
+        compared(runs, tmp_path / "damaged", metric="reward_end", goal="max")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from nano_training import weights_of
 from rl_environments import Faulty
-from rl_training import adam, results_of, rl_config, run_to, samplers_below
+from rl_training import EOS, adam, results_of, rl_config, run_to, samplers_below
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
@@ -23,6 +23,7 @@ from marin_assets.stages.train.rl.config import ReplayBuffer
 from marin_assets.stages.train.rl.curriculum.rules import Curriculum
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
+from marin_assets.stages.train.rl.measures.health import REWARD_CHECKS
 from marin_assets.stages.train.rl.objective import Objective
 from marin_assets.stages.train.rl.orders import schedule
 from marin_assets.stages.train.rl.rollout import read_rollouts
@@ -41,6 +42,9 @@ def test_sampling_and_loss_agree_on_every_token(plain: tuple[Path, dict[str, Any
     assert {row["rl/staleness"] for row in later} == {1}
     assert later[-1]["train/mismatch_max"] > 1e-5  # weights have moved since
     assert [row["step"] for row in [first, *later]] == list(range(6))
+    assert {row["rl/staleness_max"] for row in later} == {1}
+    assert all(0 <= row["rl/pass_at_1"] <= row["rl/pass_at_k"] <= 1 for row in [first, *later])
+    assert {"rl/pass_at_k/the", "rl/pass_at_k/turns"} <= {name for row in later for name in row}
 
 
 def test_every_rollout_is_in_the_table_with_what_it_was_drawn_with(plain: tuple[Path, dict[str, Any]]) -> None:
@@ -48,6 +52,9 @@ def test_every_rollout_is_in_the_table_with_what_it_was_drawn_with(plain: tuple[
     rollouts = read_rollouts(str(output))
     assert len(rollouts) == len({rollout.id for rollout in rollouts}) == result["rollouts"] == 6 * 4 * 4
     assert result["rollouts_used"] + sum(result["rollouts_unused"].values()) == result["rollouts"]
+    assert sum(row["rollouts"] for row in result["by_reason"]) == result["rollouts"]
+    assert {sample["step"] for sample in result["samples"]} == {0, 1, 2, 4, 5}
+    assert all(check.holds(result) for check in REWARD_CHECKS)
     for rollout in rollouts:
         assert len(rollout.ids) == len(rollout.logprobs) == len(rollout.mask)
         assert 0 < sum(rollout.mask) <= 12
@@ -59,9 +66,9 @@ def test_every_rollout_is_in_the_table_with_what_it_was_drawn_with(plain: tuple[
     ended = [rollout for rollout in rollouts if rollout.lesson == "the" and rollout.finish == "stop"]
     assert ended
     assert all(rollout.mask[-1] == 1 for rollout in ended)
-    assert all(rollout.ids[-1] == 1 or rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
+    assert all(rollout.ids[-1] == EOS or rollout.answer.endswith((",", ".", "\n")) for rollout in ended)
     assert not {"weights", "plans", "units", "ledger"} & set(os.listdir(output))
-    for name in ("hf/model.safetensors", "plots/rewards.png", "plots/loss.png", "checkpoints/step-5/metadata.json"):
+    for name in ("hf/model.safetensors", *result["plots"], "checkpoints/step-5/metadata.json"):
         assert (output / name).exists()
 
 

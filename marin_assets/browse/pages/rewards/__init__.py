@@ -1,0 +1,1 @@
+"""Pages of trainings on rewards: what they learn, what they wait for, and the rollouts one by one."""
