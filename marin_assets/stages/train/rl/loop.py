@@ -7,7 +7,6 @@ computes its weights again; it warns if they are others than an earlier attempt 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,17 +19,15 @@ from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.weights import publish, remove_before, weights_path
+from marin_assets.stages.train.rl.weights.packed import packed
 from marin_assets.stages.train.specs.precision import read_precision
-from marin_resources.storage.files import exists, read_bytes, remove, write_json
+from marin_resources.storage.files import remove, write_json
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import encode
 
 PLANS = "plans"
 """Below the output, while it runs: what is sampled for the steps whose rollouts are not whole yet."""
 TOLERATED, TOLERATED_OF_16_BITS = 1e-4, 0.2
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,22 +74,13 @@ class Loop:
             metrics = self._metrics(step, rollouts, trained, waited_s, time.monotonic() - began)
             self.report(step, metrics)
             # The batches up to this step are written, so later ones are sampled with these weights or newer ones.
-            remove_before(self.config.output_path, weights_step_of(self.config, step + 1))
+            self.samplers.weights.remove_before(weights_step_of(self.config, step + 1))
         return state
 
     def _publish(self, state: Any, weights_step: int) -> None:
-        """Write the weights after this number of updates, if a batch is to be sampled with them."""
-        if not any(weights_step_of(self.config, step) == weights_step for step in self._missing_from(weights_step)):
-            return
-        path = weights_path(self.config.output_path, weights_step)
-        before = read_bytes(path) if exists(path) else None
-        publish(state.model, self.config.output_path, weights_step)
-        if before is not None and before != read_bytes(path):
-            log.warning(
-                "the weights after %d updates are others than an earlier attempt had: this host computes otherwise. "
-                "Batches that it has sampled stay as they are, and their tokens are weighed by their likelihoods.",
-                weights_step,
-            )
+        """Publish the weights after this number of updates, if a batch is to be sampled with them."""
+        if any(weights_step_of(self.config, step) == weights_step for step in self._missing_from(weights_step)):
+            self.samplers.weights.publish(lambda: packed(state.model), weights_step)
 
     def _missing_from(self, weights_step: int) -> list[int]:
         """The steps that these weights could sample, and whose rollouts do not exist."""
@@ -106,11 +94,6 @@ class Loop:
             if later in self.begun:
                 continue
             weights_step = weights_step_of(self.config, later)
-            if not exists(path := weights_path(self.config.output_path, weights_step)):
-                raise TrainError(
-                    f"The rollouts of step {later} are sampled with the weights at {path!r}, which are missing. "
-                    "Compute the step again from its beginning."
-                )
             units = units_of(self.config, later)
             plan = {"step": later, "weights_step": weights_step, "units": [encode(unit) for unit in units]}
             write_json(_plan_path(self.config, later), plan)
@@ -160,6 +143,7 @@ class Loop:
             "rl/truncated_share": sum(rollout.finish == "length" for rollout in used) / max(len(used), 1),
             "rl/wait_share": waited_s / seconds,
             **self._of_samplers(seconds),
+            **self.samplers.weights.sync_metrics(seconds),
         }
 
     def _of_samplers(self, seconds: float) -> dict[str, float]:

@@ -38,7 +38,7 @@ class Rollout:
     weights_step: int
     """Number of updates that the weights which drew it have had."""
     weights_digest: str
-    """Digest of the file of these weights."""
+    """Digest of these weights."""
     example: Any
     prompt: str
     """The prompt's tokens as a text."""
