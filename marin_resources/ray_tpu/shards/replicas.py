@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ LOOK_EVERY_S = 5.0
 """Interval of requests to Ray's head for dead nodes, while calls are awaited. It declares one dead that was silent for
 about a minute; a connection to a node that stands still breaks after more than four."""
 CLOSE_TIMEOUT_S = 40.0
+SETTLED_S, LOOK_AGAIN_S = 30.0, 0.5
+"""Time limit, and interval of looks, for the head to know that a node is dead whose connections broke."""
 
 log = logging.getLogger(__name__)
 
@@ -71,27 +74,30 @@ class Replicas:
         count: int,
         resources: Resources,
         calls_at_once: int,
+        uses_allocation: bool = True,
     ) -> None:
         """`open_object` is importable; called with `arguments`, plain values, it gives the context manager of a copy.
 
-        `resources` are those of one copy. A copy gets `calls_at_once` calls at most.
+        `resources` are those of one copy. A copy gets `calls_at_once` calls at most. `uses_allocation`: the first ones
+        run on what this process reserves, which is idle if it only waits for answers; False: all have their own.
         """
         self._reference, self._arguments = reference_to(open_object), tuple(arguments)
         self._count, self._resources, self._calls_at_once = count, resources, calls_at_once
+        self._uses_allocation = uses_allocation
         self._replicas: list[_Replica] = []
         self._changed = threading.Condition()
         self._losses = 0
         """Of processes, since the last answer."""
         self._preemptions = 0
         """Losses of nodes."""
-        self._looked_s = 0.0
+        self._looked_s, self._dead = 0.0, frozenset[str]()
         self._failure: BaseException | None = None
         self._closed = False
 
     def __enter__(self) -> Self:
         """Open them, and wait for the first. Raises the error of a copy that cannot be opened, ReplicaError."""
         self._ray, self._context = connect(), worker_context()
-        allocation = current_allocation()
+        allocation = current_allocation() if self._uses_allocation else None
         self._in_slots = min(self._count, allocation.slots(self._resources)) if allocation else 0
         try:
             with self._changed:
@@ -134,12 +140,16 @@ class Replicas:
     def _await(self, replica: _Replica, reference: Any) -> Any:
         """The answer to a call. Raises RayError, _SilentNodeError."""
         while not self._ray.wait([reference], timeout=LOOK_EVERY_S)[0]:
-            if not self._is_alive(replica.node):
+            if replica.node in self._dead_nodes():
                 raise _SilentNodeError("its node was silent for long")
         return self._ray.get(reference)
 
-    def _is_alive(self, node: str) -> bool:
-        return any(each["NodeID"] == node and each["Alive"] for each in self._ray.nodes())
+    def _dead_nodes(self) -> frozenset[str]:
+        """Their ids, which the head is not requested for more often than that."""
+        if time.monotonic() - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = time.monotonic()
+            self._dead = frozenset(node["NodeID"] for node in self._ray.nodes() if not node["Alive"])
+        return self._dead
 
     def _take(self) -> _Replica:
         """The copy with the fewest calls, with one more."""
@@ -200,38 +210,49 @@ class Replicas:
         return f"{is_open} are, each wants {self._resources.describe()}{missing}"
 
     def _lose(self, replica: _Replica, error: BaseException) -> None:
-        """Open another copy in the place of a lost one, unless another thread has."""
+        """Have another copy in the place of a lost one, unless another thread has."""
         with self._changed:
             if replica not in self._replicas or self._closed:
                 return
             self._replicas.remove(replica)
             self._ray.kill(replica.actor)  # on a node that stands still it may wake up
-            reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
-            copy = f"copy {replica.number + 1} of {self._count}"
-            if self._lost_its_node(replica, error):
+        threading.Thread(target=self._replace, args=(replica, error), name="lost copy", daemon=True).start()
+
+    def _replace(self, replica: _Replica, error: BaseException) -> None:
+        """Open another copy while the budget for the cause allows it."""
+        reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
+        lost_node = self._lost_its_node(replica, error)
+        with self._changed:
+            if self._closed:
+                return
+            if lost_node:
                 self._preemptions += 1
-                lost = f"{copy} lost its node ({reason}); it is opened elsewhere ({self._preemptions} of {PREEMPTIONS})"
-                exhausted = f"Nodes of copies were lost {self._preemptions} times"
                 is_exhausted = self._preemptions > PREEMPTIONS
+                lost = f"Nodes of copies were lost {self._preemptions} times"
             else:
                 self._losses += 1
-                lost = f"{copy} lost its process ({reason}); it is opened again"
-                exhausted = f"Processes were lost {self._losses} times without an answer between"
                 is_exhausted = self._losses > LOSSES * self._count
+                lost = f"Processes were lost {self._losses} times without an answer between"
             if is_exhausted:
-                self._failure = ReplicaError(f"{exhausted}, the last by {reason}")
+                self._failure = ReplicaError(f"{lost}, the last by {reason}")
             else:
-                log.warning("%s", lost)
+                copy, part = f"copy {replica.number + 1} of {self._count}", "node" if lost_node else "process"
+                log.warning("%s lost its %s (%s); it is opened again", copy, part, reason)
                 self._open(replica.number)
             self._changed.notify_all()
 
     def _lost_its_node(self, replica: _Replica, error: BaseException) -> bool:
-        """Ray's error has it for an actor; else the head's list of nodes, which is later."""
-        from ray.exceptions import NodeDiedError  # late, for its weight
+        """Whether the node of the copy is gone too. Ray's error mostly has it, and the list of nodes somewhat later."""
+        from ray.exceptions import ActorUnavailableError, NodeDiedError  # late, for its weight
 
         if isinstance(error, NodeDiedError | _SilentNodeError) or NODE_DIED in str(error):
             return True
-        return bool(replica.node) and not self._is_alive(replica.node)
+        until_s = time.monotonic() + (SETTLED_S if isinstance(error, ActorUnavailableError) else 0)
+        while not (is_dead := any(node["NodeID"] == replica.node and not node["Alive"] for node in self._ray.nodes())):
+            if time.monotonic() >= until_s:
+                break
+            time.sleep(LOOK_AGAIN_S)
+        return is_dead
 
     def _fail(self, error: BaseException) -> None:
         with self._changed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from marin_assets.documents.parquet.read import read_parquet
@@ -133,7 +133,7 @@ def _combined_path(output_path: str, step: int) -> str:
 
 
 def _row(rollout: Rollout) -> dict[str, Any]:
-    row = asdict(rollout)
+    row = vars(rollout)
     texts = {name: json.dumps(row[name]) for name in LISTS}
     return {"id": row["id"], "text": rollout.prompt + rollout.answer, **row, **texts}
 

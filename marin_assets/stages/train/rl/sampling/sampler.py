@@ -26,9 +26,9 @@ from marin_assets.stages.train.rl.weights.fetch import Fetcher, Source
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_resources.ray_tpu.job.accelerator import accelerator_variables
 from marin_resources.step_api.hosts import missing_accelerator
-from marin_resources.storage.files import exists, read_json, remove_folder, write_json
+from marin_resources.storage.files import exists, read_json, remove_folder, write_bytes, write_json
 from marin_resources.storage.paths import join
-from marin_resources.wire.config_json import decode, encode
+from marin_resources.wire.config_json import decode
 
 UNITS = "units"
 """Below the output, while it runs: the rollouts of units whose step is not whole yet."""
@@ -62,7 +62,7 @@ class Sampler:
         fetched_bytes = self._take_weights(decode(json.loads(source)))
         fetched = time.monotonic()
         rollouts = UnitSampler(self._config, self._decoder, self._environments).sample(planned, self._digest)
-        write_json(path, [encode(rollout) for rollout in rollouts])
+        write_bytes(path, json.dumps([vars(rollout) for rollout in rollouts]).encode())
         return {
             "seconds": time.monotonic() - began,
             "tokens": sum(sum(rollout.mask) for rollout in rollouts),
@@ -143,7 +143,7 @@ def unit_path(output_path: str, unit: Unit) -> str:
 
 
 def read_unit(output_path: str, unit: Unit) -> list[Rollout]:
-    return [decode(rollout) for rollout in read_json(unit_path(output_path, unit))]
+    return [Rollout(**rollout) for rollout in read_json(unit_path(output_path, unit))]
 
 
 def remove_units(output_path: str, step: int) -> None:

@@ -94,6 +94,7 @@ def _on_cluster(config: TrainRlConfig) -> Replicas:
         count=config.samplers,
         resources=config.sampler_resources,
         calls_at_once=1,
+        uses_allocation=False,  # the training computes while they do
     )
 
 

@@ -8,6 +8,7 @@ and the file is written beside the training; `settle` waits for it, before a che
 from __future__ import annotations
 
 import logging
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +25,8 @@ from marin_resources.storage.paths import join
 FOLDER = "weights"
 DIGITS = 7
 SUFFIX = ".safetensors"
+JUDGED_STEPS, MUCH = 20, 0.05
+"""After so many steps the log proposes Flight, if the usual share of a step for weights is above this."""
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +57,8 @@ class Publication:
         self._sources: dict[int, Source] = {}
         self._writing: Future[None] | None = None
         self._seconds, self._bytes = 0.0, 0
+        self._by_file = server is None and config.samplers > 0
+        self._shares: list[float] = []
 
     def publish(self, pack: Callable[[], bytearray], weights_step: int) -> None:
         """Publish the bytes that `pack` returns. Warns if an earlier attempt has published others."""
@@ -113,9 +118,12 @@ class Publication:
     def sync_metrics(self, seconds: float) -> dict[str, float]:
         """The metrics of a step that took so many seconds: the share for weights, to publish them and, a sampler, to
         fetch them; and the bytes that were published and fetched."""
-        metrics = {"rl/sync_share": self._seconds / seconds, "rl/sync_bytes": float(self._bytes)}
+        share, size = self._seconds / seconds, self._bytes
         self._seconds, self._bytes = 0.0, 0
-        return metrics
+        self._shares.append(share)
+        if len(self._shares) == JUDGED_STEPS and (usual := statistics.median(self._shares)) > MUCH and self._by_file:
+            log.info("weights take %.0f %% of a step: weights_by='flight' may be faster", 100 * usual)
+        return {"rl/sync_share": share, "rl/sync_bytes": float(size)}
 
     def _write(self, path: str, content: bytearray) -> None:
         self.settle()

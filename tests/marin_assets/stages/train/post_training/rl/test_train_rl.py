@@ -270,7 +270,7 @@ MISTAKES = {
     "no colon": ({"lessons": {"a": Lesson(environment="module.Class")}}, "expected 'package.module:Class'"),
     "a slash": ({"lessons": {"a/b": lesson_of(TargetWord())}}, "expected a name without '/'"),
     "weight": ({"lessons": {"a": lesson_of(TargetWord(), weight=0.0)}}, "has a weight above 0"),
-    "way of weights": ({"weights_by": "flihgt"}, "weights_by is 'flihgt', expected one of file, flight. Did you mean"),
+    "way of weights": ({"weights_by": "flihgt"}, "weights_by is 'flihgt', expected one of 'file', 'flight'. Did you"),
     "hosts of a sampler": ({"sampler_resources": tpu("v4-16")}, "expected those of one host"),
     "one step": ({"num_train_steps": 1}, "num_train_steps is 1"),
     "a text": ({"groups": "8"}, "groups is '8', expected a whole number"),

@@ -31,7 +31,8 @@ def publication_of(output: Path, weights_by: str) -> Any:
 
 
 def published(publication: Publication, seed: int, weights_step: int) -> Source:
-    publication.publish(lambda: content_of(seed), weights_step)
+    content = content_of(seed)
+    publication.publish(lambda: content, weights_step)
     return publication.source(weights_step)
 
 
@@ -53,6 +54,20 @@ def test_both_ways_and_the_file_have_the_same_bytes(tmp_path: Path) -> None:
         stored = Path(weights_path(str(output), 3)).read_bytes()
         assert stored == content
         assert sum(array.size for array in load(stored).values()) == 3 * 7 + 7 + 7 * 7 + 7 + 7 * 5 + 5
+
+
+@pytest.mark.parametrize(
+    ("weights_by", "spent", "is_said"), [("file", 0.6, True), ("file", 0.001, False), ("flight", 0.6, False)]
+)
+def test_flight_is_proposed_where_files_take_much_of_a_step(
+    weights_by: str, spent: float, is_said: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with publication_of(tmp_path, weights_by) as publication:
+        for _ in range(30):
+            publication.fetched(2 * spent, 100)
+            publication.sync_metrics(10.0)
+    assert caplog.text.count("weights take 6 % of a step: weights_by='flight' may be faster") == is_said
 
 
 def test_large_weights_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
