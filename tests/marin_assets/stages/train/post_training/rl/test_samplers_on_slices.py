@@ -135,7 +135,6 @@ def test_a_slice_and_a_process_of_samplers_are_lost_while_the_training_goes_on(
     record = training.ended()
     assert results_of(training.path) == undisturbed
     assert record["attempt"] == 1
-    open("/tmp/cl_job.log", "w").write(training.log())
     assert "lost its node" in training.log()
     assert "lost its process" in training.log()
     for host in (slices[1][0], slices[2][0]):
