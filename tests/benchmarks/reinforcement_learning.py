@@ -134,7 +134,7 @@ class Sides:
     def units(self) -> float:
         from marin_assets.stages.train.rl.plan import units_of
         from marin_assets.stages.train.rl.sampling.samplers import opened_samplers
-        from marin_assets.stages.train.rl.weights.packed import packed
+        from marin_assets.stages.train.rl.weights.packing import packed
 
         own = replace(self.config, output_path=self._new("units"), samplers=0, staleness=0)
         ends, tokens = [0.0], 0

@@ -57,7 +57,7 @@ class _Replica:
     number: int
     actor: Any
     node: str = ""
-    """Its node's id, when it is open."""
+    """The id of its node, when it is open."""
     is_open: bool = False
     calls: int = 0
     """Calls under way."""
@@ -87,7 +87,7 @@ class Replicas:
         self._replicas: list[_Replica] = []
         self._changed = threading.Condition()
         self._losses = 0
-        """Of processes, since the last answer."""
+        """Losses of processes since the last answer."""
         self._preemptions = 0
         """Losses of nodes."""
         self._looked_s, self._dead = 0.0, frozenset[str]()

@@ -19,7 +19,7 @@ from marin_assets.stages.train.rl.plan import Unit, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.weights.packed import packed
+from marin_assets.stages.train.rl.weights.packing import packed
 from marin_assets.stages.train.specs.precision import read_precision
 from marin_resources.storage.files import remove, write_json
 from marin_resources.storage.paths import join

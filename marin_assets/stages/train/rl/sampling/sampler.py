@@ -41,7 +41,7 @@ class Sampler:
 
     def __init__(self, config: TrainRlConfig, tokenizer_folder: str, environments: EnvironmentProcess) -> None:
         from marin_assets.inference.tokenizer import ModelTokenizer  # jax and Levanter take 3 s to import
-        from marin_assets.stages.train.rl.weights.packed import WeightsReader
+        from marin_assets.stages.train.rl.weights.packing import WeightsReader
 
         self._config, self._environments = config, environments
         self._tokenizer = ModelTokenizer(tokenizer_folder)

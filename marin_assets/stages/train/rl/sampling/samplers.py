@@ -1,7 +1,7 @@
 """The samplers of a training: in its own process, in others on this machine, or on hosts of the cluster.
 
 The training begins the units of a step, and later waits for them. Which process samples a unit changes nothing in it.
-One that is lost, with its host or alone, is replaced, and its unit is sampled again, while the training goes on.
+One that is lost, with its host or alone, is replaced, and its unit is sampled again, while the training continues.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from marin_resources.storage.files import read_bytes
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a sampler gets the weights of a unit. It goes to samplers alone, as it may have the server's token."""
+    """The place from which a sampler gets the weights of a unit. It goes to samplers alone: it may have a token."""
 
     weights_step: int
     digest: str
@@ -22,7 +22,7 @@ class Source:
     path: str
     """The file. With a server, it may be written later."""
     url: str = ""
-    """Of the Flight server; empty: the file is read."""
+    """URL of the Flight server; empty: the file is read."""
     token: str = ""
 
 

@@ -1,4 +1,4 @@
-"""What a training publishes for its samplers: the weights after numbers of updates, each once, and what that costs.
+"""Publication of weights by a training for its samplers, once after each update that needs it; and what that costs.
 
 Each is a file `weights/0000012.safetensors`, whole or absent, which is the record: an attempt that resumes behind it
 samples with it, one that computes it again compares. With `weights_by="flight"` samplers get the weights from memory,
@@ -78,7 +78,7 @@ class Publication:
         self._spend(time.monotonic() - began, len(content))
 
     def source(self, weights_step: int) -> Source:
-        """Where the weights are, which this attempt has published, or an earlier one. Raises TrainError if neither."""
+        """The place of weights that this attempt has published, or an earlier one. Raises TrainError if neither has."""
         if weights_step not in self._sources:
             path = weights_path(self._config.output_path, weights_step)
             try:

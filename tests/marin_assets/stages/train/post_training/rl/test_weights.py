@@ -21,7 +21,7 @@ def content_of(seed: int) -> bytearray:
     import equinox as eqx
     import jax
 
-    from marin_assets.stages.train.rl.weights.packed import packed
+    from marin_assets.stages.train.rl.weights.packing import packed
 
     return packed(eqx.nn.MLP(in_size=3, out_size=5, width_size=7, depth=2, key=jax.random.PRNGKey(seed)))
 
