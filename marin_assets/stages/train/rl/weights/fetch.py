@@ -30,7 +30,8 @@ class Fetcher:
     """Fetches, over one connection as long as the server is the same."""
 
     def __init__(self) -> None:
-        self._url, self._client = "", None
+        self._url = ""
+        self._client: Any = None
 
     def fetch(self, source: Source) -> bytes | bytearray:
         """Return the content. Raises TrainError if it is not what was published, or cannot be had."""
@@ -52,8 +53,7 @@ class Fetcher:
         try:
             if self._client is None or self._url != source.url:
                 self._client, self._url = WeightsClient(source.url, source.token), source.url
-            client: Any = self._client
-            content: bytearray = client.get(source.weights_step, source.size)
+            content: bytearray = self._client.get(source.weights_step, source.size)
             return content
         except (FlightError, ArrowException, OSError, ValueError) as error:
             raise TrainError(
