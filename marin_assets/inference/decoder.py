@@ -188,10 +188,12 @@ class Decoder:
             choose(logits[i], row.prompt.temperature, row.random, **dict(row.prompt.sampling))
             for i, row in enumerate(self._rows)
         ]
+        logprobs = [log_softmax(logits[i])[token] for i, token in enumerate(ids)]
         for i, row in enumerate(self._rows):
-            if row.prompt.keeps_drawn_logprobs and row.prompt.temperature:
-                row.drawn_logprobs.append(float(log_softmax(logits[i] / row.prompt.temperature)[ids[i]]))
-        return ids, [log_softmax(logits[i])[token] for i, token in enumerate(ids)]
+            if row.prompt.keeps_drawn_logprobs and (temperature := row.prompt.temperature):
+                drawn = logprobs[i] if temperature == 1 else log_softmax(logits[i] / temperature)[ids[i]]
+                row.drawn_logprobs.append(float(drawn))
+        return ids, logprobs
 
     def _advance(self, row: _Row, token: int, logprob: float) -> Completion | None:
         """Add a token to a text. Returns it if that ends it."""

@@ -338,7 +338,7 @@ def write_json(path: str, value: Any, *, replace: bool = True) -> None:
     write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode(), replace=replace)
 
 
-def write_bytes(path: str, data: bytes, *, replace: bool = True) -> None:
+def write_bytes(path: str, data: bytes | bytearray, *, replace: bool = True) -> None:
     """Write `data` to a file, whole or not at all; a reader sees either the old file or the new one."""
     with open_atomic(path, replace=replace) as file:
         file.write(data)

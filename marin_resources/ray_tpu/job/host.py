@@ -23,7 +23,7 @@ from typing import Any
 from marin_resources.hardware.resources import Resources
 from marin_resources.ray_tpu.cluster.settings import FAKE_VARIABLE
 from marin_resources.ray_tpu.crash_note import crash_noted
-from marin_resources.ray_tpu.environment.devices import device_variables
+from marin_resources.ray_tpu.job.accelerator import accelerator_variables
 from marin_resources.ray_tpu.job.local_code import has_vanished
 from marin_resources.ray_tpu.job.process_setup import SETUP_ERRORS, set_up_process
 from marin_resources.ray_tpu.log.redact import Redactor, secrets_of
@@ -34,7 +34,6 @@ from marin_resources.ray_tpu.slices.host_exit import report_of_error, report_of_
 from marin_resources.ray_tpu.slices.host_faults import host_fault
 from marin_resources.ray_tpu.slices.host_progress import Notes, ProgressOnHost
 from marin_resources.ray_tpu.slices.preemption_notice import HOST_VARIABLE, drain_this_node, watched
-from marin_resources.ray_tpu.slices.tpu_machine import prepare_for_tpu
 from marin_resources.ray_tpu.worker.deadline import deadline
 from marin_resources.ray_tpu.worker.process_tree import adopt_orphans, children, kill_descendants
 from marin_resources.ray_tpu.worker.progress_writer import noted_pace
@@ -62,7 +61,7 @@ def host_task(note: JobNote, place: Mapping[str, str], context: Mapping[str, Any
     yield address
     coordinator = {hosts.COORDINATOR: address} if int(place[hosts.COUNT]) > 1 else {}
     variables = {**coordinator, **place}
-    os.environ.update({**variables, **megascale(variables), **_accelerator(note.task.resources)})
+    os.environ.update({**variables, **megascale(variables), **accelerator_variables(note.task.resources)})
     yield _run(note, context, ProgressOnHost(Notes(notes), hosts.host_index()))
 
 
@@ -124,15 +123,6 @@ def _notices(resources: Resources) -> AbstractContextManager[None]:
     """Listen to the cloud, on a machine of one."""
     has_cloud = resources.tpu is not None and not os.environ.get(FAKE_VARIABLE)
     return watched(drain_this_node) if has_cloud or os.environ.get(HOST_VARIABLE) else nullcontext()
-
-
-def _accelerator(resources: Resources) -> dict[str, str]:
-    """Prepare for the devices. Return their variables: none on a host that pretends."""
-    if os.environ.get(FAKE_VARIABLE):
-        return {}
-    if resources.tpu:
-        prepare_for_tpu()
-    return device_variables(resources)
 
 
 def _free_port() -> int:

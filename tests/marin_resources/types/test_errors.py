@@ -42,6 +42,7 @@ NO_SENTENCES = {
     "marin_resources.ray_tpu.backend.SubmissionLeftError": PHRASE,
     "marin_resources.ray_tpu.cluster.local.fake_slices._HostTimedOutError": CONTROL_FLOW,
     "marin_resources.ray_tpu.local.start._DaemonEndedError": PHRASE,
+    "marin_resources.ray_tpu.shards.replicas._SilentNodeError": PHRASE,
     "marin_resources.ray_tpu.slices.host_exit.CodeGoneError": PHRASE,
     "marin_resources.ray_tpu.slices.host_exit.SilentHostError": PHRASE,
     "marin_resources.ray_tpu.slices.retries.TriesFailedError": "it carries the error of a step's function",

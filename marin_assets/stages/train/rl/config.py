@@ -18,9 +18,10 @@ from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.stages.train.specs.trackers import Tracker
 from marin_assets.stages.train.specs.types import check_types
 from marin_assets.step.values import THIS_OUTPUT_PATH, VersionedValue, versioned, without_versions
-from marin_resources.hardware.resources import Resources, cpu
+from marin_resources.hardware.resources import Resources, cpu, slice_type
 from marin_resources.types.near_names import expected_one_of
 
+WAYS = ("file", "flight")
 COUNTS = ("max_tokens", "groups", "groups_per_unit")
 SCHEDULED, FREE = ORDERS = ("scheduled", "free")
 VERSIONED_IF_SET = {"order": SCHEDULED, "most_extra_groups": None}
@@ -101,7 +102,10 @@ class TrainRlConfig:
     """Processes that sample beside the training: on this machine, or wherever the cluster has room if the step is a job
     there. 0: the training's own process samples, before each step."""
     sampler_resources: Resources = field(default_factory=cpu)
-    """Those of one process that samples, on a cluster."""
+    """Those of one process that samples, on a cluster: of one host."""
+    weights_by: str = "file"
+    """The way of the weights to the samplers: "file", below the output, or "flight", from the memory of the training by
+    Arrow Flight, which is faster from 100 MB on."""
     tolerated_mismatch: float | None = None
     """The largest difference between a token's log-probability in sampling and in the loss by the same weights, at the
     first step; None: 1e-4, or 0.2 with a compute of 16 bits."""
@@ -140,6 +144,9 @@ class TrainRlConfig:
         require_at_least("max_length", plain.max_length, 2, or_none=True)
         for name in ("temperature", "method_timeout_s", "tolerated_mismatch"):
             require_above_0(name, getattr(plain, name))
+        if plain.weights_by not in WAYS:
+            raise TrainError(f"weights_by is {plain.weights_by!r}, {expected_one_of(plain.weights_by, WAYS)}")
+        _check_sampler_resources(plain.sampler_resources)
         _check_shape_of_batches(plain)
         _check_order(plain)
         check_lessons(plain.lessons)
@@ -147,6 +154,15 @@ class TrainRlConfig:
             check_curriculum(plain.curriculum, plain.lessons)
         check_objective(plain.objective)
         check_settings(as_training(plain))
+
+
+def _check_sampler_resources(resources: Resources) -> None:
+    tpu = resources.tpu
+    if resources.slices > 1 or resources.more_slices or (tpu and slice_type(tpu.kind).hosts > 1):
+        raise TrainError(
+            f"sampler_resources are {resources.describe()}, expected those of one host, as a sampler is one process. "
+            "Request a slice of one host, and more samplers."
+        )
 
 
 def _check_shape_of_batches(config: TrainRlConfig) -> None:

@@ -118,7 +118,10 @@ class Loop:
         work = self.order.work
         if work is not None and work.seconds:
             metrics["rl/drawn_tokens_per_second"] = work.tokens / work.seconds
-        if self.samplers is not None and (busy := self.samplers.busy_seconds()) is not None:
+        if self.samplers is None:
+            return metrics
+        metrics |= self.samplers.weights.sync_metrics(seconds)
+        if (busy := self.samplers.busy_seconds()) is not None:
             share = (busy - self.busy_before) / (seconds * self.config.samplers)
             metrics["rl/samplers_wait_share"] = max(1 - share, 0.0)
             self.busy_before = busy

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from marin_assets.documents.parquet.read import read_parquet
@@ -40,7 +40,7 @@ class Rollout:
     weights_step: int
     """Number of updates that the weights which drew it have had."""
     weights_digest: str
-    """Digest of the file of these weights."""
+    """Digest of these weights."""
     example: Any
     prompt: str
     """The prompt's tokens as a text."""
@@ -156,7 +156,7 @@ def _combined_path(output_path: str, step: int) -> str:
 
 
 def _row(rollout: Rollout) -> dict[str, Any]:
-    row = asdict(rollout)
+    row = vars(rollout)
     texts = {name: json.dumps(row[name]) for name in LISTS}
     return {"id": row["id"], "text": rollout.prompt + rollout.answer, **row, **texts}
 

@@ -99,6 +99,9 @@ class _Run:
         return type("Trainer", (BeginningTrainer,), fields)
 
     def _add_hooks(self, trainer: Any, levanter_config: Any) -> None:
+        if (samplers := self.samplers) is not None:
+            # before the hook that saves a checkpoint: one that resumes there samples with the weights before it
+            trainer.add_hook(lambda info: samplers.weights.settle(), every=1)
         tokenizer = levanter_config.data.the_tokenizer
         converter = levanter_config.model.hf_checkpoint_converter().replaced(tokenizer=tokenizer)
         export = Export(self.training, converter, tokenizer)

@@ -10,8 +10,9 @@ Out, below the output path, as in `train_lm`: hf/, checkpoints/, exports/, metri
      metrics.jsonl has rl/reward, rl/pass_at_1 and rl/pass_at_k (`measures/`), each also by /<lesson>; rl/staleness,
      rl/staleness_max, rl/rollouts_unused, rl/groups_without_variance, rl/batch_share (groups of which something is
      used, of those that a batch has room for), rl/answer_tokens, rl/truncated_share, rl/wait_share,
-     rl/samplers_wait_share and rl/drawn_tokens_per_second; and of the loss train/ratio_mean, train/ratio_max,
-     train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl and train/entropy.
+     rl/samplers_wait_share, rl/drawn_tokens_per_second, rl/sync_share and rl/sync_bytes; and of the loss
+     train/ratio_mean, train/ratio_max, train/mismatch_max, train/bound_share, train/k3_of_sampler, train/kl and
+     train/entropy.
 
 In the scheduled order the weights are a function of the config alone: any number of samplers, and any kills, give the
 same bytes on the same hardware, as long as no method of an environment comes near its time limit. In any order they are
@@ -58,10 +59,11 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
     Returns steps, parameters, reward_start and reward_end (means over the first and the last tenth of the steps),
     rewards_end by lesson, reward_curve, rollouts, rollouts_used, rollouts_unused (by reason), mismatch_max (the largest
     difference of a log-probability between sampling and loss, in nats, where both had the same weights), staleness,
-    wait_share (of the training, for rollouts), samplers_wait_share, with `replay_of` same_as_replayed (whether the
-    model is that of the other training, to the same bytes), the numbers of `health_of`, the tables by_lesson, by_reason
-    and samples (`measures/`), and what `train_lm` returns of a run. Raises TrainError for an invalid config, an
-    environment that cannot be opened, and a sampler that differs from the loss.
+    wait_share (of the training, for rollouts), samplers_wait_share, sync_share (of a step, for weights on their way),
+    with `replay_of` same_as_replayed (whether the model is that of the other training, to the same bytes), the numbers
+    of `health_of`, the tables by_lesson, by_reason and samples (`measures/`), and what `train_lm` returns of a run.
+    Raises TrainError for an invalid config, an environment that cannot be opened, and a sampler that differs from the
+    loss.
     """
     config.check_fields()
     if host_count() > 1:
@@ -116,6 +118,7 @@ def _result(config: TrainRlConfig, run: FinishedRun) -> dict[str, Any]:
         "staleness": _mean(_values(run.rows, "rl/staleness")),
         "wait_share": _mean(_values(run.rows, "rl/wait_share")),
         "samplers_wait_share": _mean(_values(run.rows, "rl/samplers_wait_share")),
+        "sync_share": _mean(_values(run.rows, "rl/sync_share")),
         **common,
         "steps_without_loss": _values(run.rows, "rl/answer_tokens").count(0.0),
         **health_of(run.rows),

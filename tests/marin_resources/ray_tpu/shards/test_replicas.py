@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,6 +45,35 @@ def test_calls_go_to_the_copy_with_the_fewest_and_the_copies_end_with_the_block(
         assert {answered.count(pid) for pid in answered} == {2}
     assert pids(tmp_path, "closed") == set(answered)
     wait_until(lambda: not any(alive(pid) for pid in answered), "the processes to end", 60)
+
+
+def test_a_copy_with_resources_of_its_own_waits_for_them_and_another_runs_on_those_of_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import ray
+
+    def hold(gate: str) -> None:
+        while os.path.exists(gate):
+            time.sleep(0.02)
+
+    monkeypatch.setattr("marin_resources.ray_tpu.shards.replicas.WAITING_EVERY_S", 0.1)
+    caplog.set_level(logging.INFO)
+    gate = tmp_path / "gate"
+    gate.touch()
+    held = ray.remote(num_cpus=2, max_retries=0)(hold).remote(str(gate))
+    wait_until(lambda: not ray.available_resources().get("CPU"), "all CPUs to be taken", 60)
+    with replicas(tmp_path, count=1) as copies:
+        assert copies.call("pid", "no gate")
+    own = Replicas(copied, (str(tmp_path / "no"),), count=1, resources=cpu(1), calls_at_once=1, uses_allocation=False)
+    (tmp_path / "no").mkdir()
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(own.__enter__)
+        wait_until(lambda: "0 are, each wants 1 CPU" in caplog.text, "a line about the wait", 60)
+        assert pids(tmp_path / "no", "opened") == set()
+        gate.unlink()
+        opening.result()
+    own.__exit__(None, None, None)
+    ray.get(held)
 
 
 def test_a_call_outlives_its_process(tmp_path: Path) -> None:

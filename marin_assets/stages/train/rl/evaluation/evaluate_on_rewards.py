@@ -28,11 +28,10 @@ from marin_assets.stages.train.rl.evaluation.scores import rows_of, scores_of, t
 from marin_assets.stages.train.rl.plan import EXAMPLES, PlannedGroup, Unit
 from marin_assets.stages.train.rl.rollout import Rollout, count_rollouts, write_step
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentProcess
-from marin_assets.stages.train.rl.sampling.sampler import UNITS, read_unit, unit_path
+from marin_assets.stages.train.rl.sampling.sampler import UNITS, DamagedUnitError, read_unit, unit_path, write_unit
 from marin_resources.step_api.hosts import host_count
-from marin_resources.storage.files import exists, open_atomic, remove_folder, write_bytes, write_json
+from marin_resources.storage.files import exists, open_atomic, remove_folder, write_bytes
 from marin_resources.storage.paths import join
-from marin_resources.wire.config_json import encode
 
 KINDS = ("jax",)
 SAMPLES = "samples.jsonl"
@@ -119,13 +118,16 @@ def _sample(config: RlEvalConfig) -> list[Rollout]:
 
 
 def _sample_unit(config: RlEvalConfig, sampler: Any, unit: Unit, digest: str) -> list[Rollout]:
-    path = unit_path(config.output_path, unit)
-    if exists(path):
-        kept = read_unit(config.output_path, unit)
+    if exists(unit_path(config.output_path, unit)):
+        try:
+            kept = read_unit(config.output_path, unit)
+        except DamagedUnitError as error:
+            log.warning("It is sampled again: %s", error)
+            kept = []
         if {rollout.weights_digest for rollout in kept} == {digest}:
             return kept
     rollouts: list[Rollout] = sampler.sample(unit, digest)
-    write_json(path, [encode(rollout) for rollout in rollouts])
+    write_unit(config.output_path, unit, rollouts)
     return rollouts
 
 

@@ -18,12 +18,12 @@ from marin_assets.stages.train.rl.batch import require_used
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.orders.board import Board, SampledGroup, buffer_of, groups_of, number_of
 from marin_assets.stages.train.rl.orders.ledger import Entry, Named, read_entries, write_entry
-from marin_assets.stages.train.rl.orders.order import publish_and_compare
 from marin_assets.stages.train.rl.plan import UnitKey
 from marin_assets.stages.train.rl.rollout import Rollout, read_step, unused, write_step
 from marin_assets.stages.train.rl.sampling.sampler import DamagedUnitError, read_unit, remove_unit, stored_units
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.weights import remove_before, weights_path
+from marin_assets.stages.train.rl.weights.packing import packed
+from marin_assets.stages.train.rl.weights.publication import weights_path
 from marin_resources.storage.files import exists
 
 LEFT_AT_THE_END = "left_at_the_end"
@@ -44,7 +44,7 @@ class FreeOrder:
     def begin(self, step: int, model: Any) -> None:
         path = self._config.output_path
         if step not in self._earlier or exists(weights_path(path, step)):
-            publish_and_compare(model, path, step)
+            self._samplers.weights.publish(lambda: packed(model), step)
         if step in self._earlier:
             return
         is_first = self._board is None
@@ -73,7 +73,7 @@ class FreeOrder:
 
     def end(self, step: int) -> None:
         if self._board is not None:
-            remove_before(self._config.output_path, self._board.oldest_weights())
+            self._samplers.weights.remove_before(self._board.oldest_weights())
 
     def close(self) -> None:
         if self._board is not None:

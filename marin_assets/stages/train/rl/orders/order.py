@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Protocol
 
 from marin_assets.stages.train.rl.config import FREE, TrainRlConfig
 from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
+from marin_assets.stages.train.rl.orders.free import FreeOrder
+from marin_assets.stages.train.rl.orders.replay import ReplayedOrder
+from marin_assets.stages.train.rl.orders.schedule import ScheduledOrder
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.weights import publish, weights_path
-from marin_resources.storage.files import exists, read_bytes
-
-log = logging.getLogger(__name__)
 
 
 class Order(Protocol):
@@ -36,25 +34,8 @@ class Order(Protocol):
 
 def order_of(config: TrainRlConfig, samplers: Samplers | None, first_step: int, progress: LessonProgress) -> Order:
     """The order of a training that begins, or resumes, at `first_step`. Without samplers it is a replay."""
-    from marin_assets.stages.train.rl.orders.free import FreeOrder  # these import this module
-    from marin_assets.stages.train.rl.orders.replay import ReplayedOrder
-    from marin_assets.stages.train.rl.orders.schedule import ScheduledOrder
-
     if samplers is None:
         return ReplayedOrder(config, progress)
     if config.order == FREE:
         return FreeOrder(config, samplers, first_step)
     return ScheduledOrder(config, samplers, progress)
-
-
-def publish_and_compare(model: Any, output_path: str, weights_step: int) -> None:
-    """Write the weights after this number of updates. Warns if an earlier attempt had others."""
-    path = weights_path(output_path, weights_step)
-    before = read_bytes(path) if exists(path) else None
-    publish(model, output_path, weights_step)
-    if before is not None and before != read_bytes(path):
-        log.warning(
-            "the weights after %d updates are others than an earlier attempt had: this host computes otherwise. "
-            "Batches that it has sampled stay as they are, and their tokens are weighed by their likelihoods.",
-            weights_step,
-        )

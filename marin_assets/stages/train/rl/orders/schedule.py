@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import choose_used, mark_unused, used_groups
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
-from marin_assets.stages.train.rl.orders.order import publish_and_compare
 from marin_assets.stages.train.rl.plan import Unit, unit_of, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.weights import remove_before, weights_path
-from marin_resources.storage.files import exists, remove, write_json
+from marin_assets.stages.train.rl.weights.packing import packed
+from marin_resources.storage.files import remove, write_json
 from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import encode
 
@@ -41,10 +39,9 @@ class ScheduledOrder:
     def begin(self, step: int, model: Any) -> None:
         missing = self._missing_from(step)
         if any(weights_step_of(self.config, later) == step for later in missing):
-            publish_and_compare(model, self.config.output_path, step)
+            self.samplers.weights.publish(lambda: packed(model), step)
         for later in missing:
             if later not in self.begun:
-                self._require_weights(later)
                 units = units_of(self.config, later, self.progress.weights_for(later))
                 self.progress.write()
                 self._sample(later, units)
@@ -61,7 +58,7 @@ class ScheduledOrder:
 
     def end(self, step: int) -> None:
         # The batches up to this step are written, so later ones are sampled with these weights or newer ones.
-        remove_before(self.config.output_path, weights_step_of(self.config, step + 1))
+        self.samplers.weights.remove_before(weights_step_of(self.config, step + 1))
 
     def close(self) -> None: ...
 
@@ -70,14 +67,6 @@ class ScheduledOrder:
         last = min(weights_step + self.config.staleness, self.config.num_train_steps - 1)
         path = self.config.output_path
         return [step for step in range(weights_step, last + 1) if not has_step(path, step)]
-
-    def _require_weights(self, step: int) -> None:
-        path = weights_path(self.config.output_path, weights_step_of(self.config, step))
-        if not exists(path):
-            raise TrainError(
-                f"The rollouts of step {step} are sampled with the weights at {path!r}, which are missing. "
-                "Compute the step again from its beginning."
-            )
 
     def _sample(self, step: int, units: Sequence[Unit]) -> None:
         plan = {

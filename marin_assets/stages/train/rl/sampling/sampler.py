@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,10 +23,13 @@ from marin_assets.stages.train.rl.config import TrainRlConfig, as_training
 from marin_assets.stages.train.rl.plan import Unit, UnitKey
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentProcess
+from marin_assets.stages.train.rl.weights.fetch import Fetcher, Source
 from marin_assets.stages.train.specs.start import FromHuggingFace
-from marin_resources.storage.files import exists, names_below, read_json, remove, remove_folder, write_json
+from marin_resources.ray_tpu.job.accelerator import accelerator_variables
+from marin_resources.step_api.hosts import missing_accelerator
+from marin_resources.storage.files import exists, names_below, read_json, remove, remove_folder, write_bytes, write_json
 from marin_resources.storage.paths import join
-from marin_resources.wire.config_json import decode, encode
+from marin_resources.wire.config_json import decode
 
 UNITS = "units"
 """Below the output, while it runs: the rollouts of units whose step is not whole yet."""
@@ -45,43 +48,54 @@ class Sampler:
 
     def __init__(self, config: TrainRlConfig, tokenizer_folder: str, environments: EnvironmentProcess) -> None:
         from marin_assets.inference.tokenizer import ModelTokenizer  # jax and Levanter take 3 s to import
-        from marin_assets.stages.train.rl.weights import WeightsReader
+        from marin_assets.stages.train.rl.weights.packing import WeightsReader
 
         self._config, self._environments = config, environments
         self._tokenizer = ModelTokenizer(tokenizer_folder)
-        self._reader = WeightsReader(config, tokenizer_folder)
+        self._reader, self._fetcher = WeightsReader(config, tokenizer_folder), Fetcher()
         self._decoder: Any = None
-        self._weights_step, self._digest = -1, ""
+        self._digest = ""
 
-    def sample(self, unit: str) -> dict[str, float]:
-        """Sample a unit, JSON, and write its rollouts. Returns seconds and drawn tokens; of a unit that another process
-        has sampled already, 0."""
+    def sample(self, unit: str, source: str) -> dict[str, float]:
+        """Sample a unit with the weights of a source, both JSON, and write its rollouts. Returns what that took: all 0
+        of a unit that another process has sampled already."""
+        from marin_assets.stages.train.rl.sampling.unit import UnitSampler
+
         planned: Unit = decode(json.loads(unit))
         path = unit_path(self._config.output_path, planned)
         if exists(path):
             try:
                 read_unit(self._config.output_path, planned)
-                return {"seconds": 0.0, "tokens": 0}
+                return {"seconds": 0.0, "tokens": 0, "fetch_s": 0.0, "fetched_bytes": 0}
             except DamagedUnitError as error:
                 log.warning("It is sampled again: %s", error)
         began = time.monotonic()
-        rollouts = self._sample(planned)
-        write_json(path, [encode(rollout) for rollout in rollouts])
-        return {"seconds": time.monotonic() - began, "tokens": sum(sum(rollout.mask) for rollout in rollouts)}
+        fetched_bytes = self._take_weights(decode(json.loads(source)))
+        fetched = time.monotonic()
+        rollouts = UnitSampler(self._config, self._decoder, self._environments).sample(planned, self._digest)
+        write_unit(self._config.output_path, planned, rollouts)
+        return {
+            "seconds": time.monotonic() - began,
+            "tokens": sum(sum(rollout.mask) for rollout in rollouts),
+            "fetch_s": fetched - began,
+            "fetched_bytes": fetched_bytes,
+        }
 
-    def _sample(self, unit: Unit) -> list[Rollout]:
+    def _take_weights(self, source: Source) -> int:
+        """Have the decoder compute with these weights. Returns the bytes that were fetched: 0 if it has them."""
         from marin_assets.inference.decoder import Decoder
-        from marin_assets.stages.train.rl.sampling.unit import UnitSampler
 
-        if unit.weights_step != self._weights_step:
-            model, self._digest = self._reader.read(self._config.output_path, unit.weights_step)
-            self._weights_step = unit.weights_step
-            if self._decoder is None:
-                rows = self._config.groups_per_unit * self._config.group_size
-                self._decoder = Decoder(model, self._tokenizer, rows=rows, max_length=self._config.max_length)
-            else:
-                self._decoder.replace_weights(model)
-        return UnitSampler(self._config, self._decoder, self._environments).sample(unit, self._digest)
+        if self._digest == source.digest:
+            return 0
+        content = self._fetcher.fetch(source)
+        model = self._reader.model_of(content)
+        if self._decoder is None:
+            rows = self._config.groups_per_unit * self._config.group_size
+            self._decoder = Decoder(model, self._tokenizer, rows=rows, max_length=self._config.max_length)
+        else:
+            self._decoder.replace_weights(model)
+        self._digest = source.digest
+        return len(content)
 
 
 @contextmanager
@@ -92,6 +106,20 @@ def open_sampler(config: str) -> Iterator[Sampler]:
     own: TrainRlConfig = decode(json.loads(config))
     use_numbers_of_training(own)
     with open_sampler_here(own) as sampler:
+        yield sampler
+
+
+@contextmanager
+def open_sampler_on_host(config: str) -> Iterator[Sampler]:
+    """As `open_sampler`, in a process that Ray has given the config's `sampler_resources`. Raises TrainError if jax
+    does not find the devices."""
+    resources = decode(json.loads(config)).sampler_resources
+    os.environ.update(accelerator_variables(resources))
+    with open_sampler(config) as sampler:
+        import jax
+
+        if (missing := missing_accelerator(jax.default_backend(), jax.devices()[0].device_kind)) is not None:
+            raise TrainError(missing)
         yield sampler
 
 
@@ -125,6 +153,10 @@ def unit_path(output_path: str, unit: UnitKey) -> str:
     return join(output_path, UNITS, f"{unit.step:07}", f"{unit.number:04}-{unit.weights_step:07}.json")
 
 
+def write_unit(output_path: str, unit: UnitKey, rollouts: Sequence[Rollout]) -> None:
+    write_bytes(unit_path(output_path, unit), json.dumps([vars(rollout) for rollout in rollouts]).encode())
+
+
 def stored_units(output_path: str) -> list[UnitKey]:
     """The units whose rollouts are stored; of those of a step and a number, that of the newest weights."""
     matches = (re.fullmatch(r"(\d+)/(\d+)-(\d+)\.json", name) for name in names_below(join(output_path, UNITS)))
@@ -137,10 +169,10 @@ def read_unit(output_path: str, unit: UnitKey) -> list[Rollout]:
     """The rollouts of a unit. Raises DamagedUnitError for a file that does not have them."""
     path = unit_path(output_path, unit)
     try:
-        rollouts = [decode(rollout) for rollout in read_json(path)]
+        rollouts = [Rollout(**rollout) for rollout in read_json(path)]
         keys = {(of.step, of.weights_step) for of in rollouts}
         present = [(of.group, of.lesson, of.member) for of in rollouts]
-    except (ValueError, TypeError, AttributeError, ImportError) as error:
+    except (ValueError, TypeError) as error:
         raise DamagedUnitError(f"The unit at {path!r} cannot be read ({error}). {REMEDY}") from error
     if keys != {(unit.step, unit.weights_step)} or (isinstance(unit, Unit) and present != _answers_of(unit)):
         raise DamagedUnitError(f"The unit at {path!r} has other rollouts than those of its step. {REMEDY}")

@@ -29,7 +29,7 @@ from marin_assets.stages.train.rl.orders import schedule
 from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
-from marin_resources.hardware.resources import cpu
+from marin_resources.hardware.resources import cpu, tpu
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, reserve
 
 
@@ -85,7 +85,7 @@ def test_processes_that_sample_give_the_same_bytes_and_so_they_do_when_they_are_
             os.kill(samplers_below(os.getpid())[0], signal.SIGKILL)
 
     monkeypatch.setattr(MetricsFile, "add", kill_a_sampler)
-    result = train_rl(rl_config(model, tmp_path, samplers=2))
+    result = train_rl(rl_config(model, tmp_path, samplers=2, weights_by="flight"))
     assert killed == [1, 3]
     assert results_of(tmp_path) == results_of(plain[0])
     assert 0 <= result["samplers_wait_share"] < 1
@@ -127,12 +127,12 @@ def test_a_training_that_was_killed_is_resumed_to_the_same_bytes(
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("samplers", [0, 2])
+@pytest.mark.parametrize(("samplers", "weights_by"), [(0, "file"), (2, "file"), (2, "flight")])
 def test_it_is_killed_at_drawn_moments_and_gives_the_same_bytes(
-    samplers: int, model: str, plain: tuple[Path, dict[str, Any]], tmp_path: Path
+    samplers: int, weights_by: str, model: str, plain: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    draw, kills, number = random.Random(samplers), 0, 0
-    settings = {"steps_per_checkpoint": 1, "samplers": samplers}
+    draw, kills, number = random.Random(f"{samplers} {weights_by}"), 0, 0
+    settings = {"steps_per_checkpoint": 1, "samplers": samplers, "weights_by": weights_by}
     moments = run_to(rl_config(model, tmp_path / "whole", **settings))
     assert moments
     while kills < 10:
@@ -270,6 +270,8 @@ MISTAKES = {
     "no colon": ({"lessons": {"a": Lesson(environment="module.Class")}}, "expected 'package.module:Class'"),
     "a slash": ({"lessons": {"a/b": lesson_of(TargetWord())}}, "expected a name without '/'"),
     "weight": ({"lessons": {"a": lesson_of(TargetWord(), weight=0.0)}}, "has a weight above 0"),
+    "way of weights": ({"weights_by": "flihgt"}, "weights_by is 'flihgt', expected one of 'file', 'flight'. Did you"),
+    "hosts of a sampler": ({"sampler_resources": tpu("v4-16")}, "expected those of one host"),
     "one step": ({"num_train_steps": 1}, "num_train_steps is 1"),
     "a text": ({"groups": "8"}, "groups is '8', expected a whole number"),
 }
