@@ -24,7 +24,7 @@ from typing import Any
 from marin_assets.documents import BadRow, read_rows
 from marin_assets.documents.formats import is_readable
 from marin_assets.stages.scaling.errors import ScalingError
-from marin_resources.storage.files import read_bytes, size_of, stored_files
+from marin_resources.storage.files import read_bytes, stored_files
 from marin_resources.types.near_names import expected_one_of
 
 COLUMNS = ("label", "params", "tokens", "flops", "loss")
@@ -74,9 +74,9 @@ def read_table(path: str) -> list[Row]:
             f"{path!r} has no table of runs, only {names}. Expected a CSV, JSON, JSONL or parquet file, or a folder "
             "with such files."
         )
-    if large := next((file for file in tables if size_of(file) > MAX_BYTES), None):
+    if large := next((file for file in files if file.path in tables and file.size_bytes > MAX_BYTES), None):
         raise ScalingError(
-            f"{large!r} has {size_of(large):,} bytes, expected a table of runs of at most {MAX_BYTES:,}. Pass the "
+            f"{large.path!r} has {large.size_bytes:,} bytes, expected a table of runs of at most {MAX_BYTES:,}. Pass the "
             "table of finished runs."
         )
     rows = [

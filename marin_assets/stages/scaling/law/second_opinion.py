@@ -1,0 +1,50 @@
+"""Fit a law as Hoffmann et al. 2022 do: L-BFGS from a grid of starts; here from the 20 best of the 4,500.
+
+The objective is divided by delta, and the tolerances are small: with those of SciPy the optimizer stops where it
+starts, and reports that it has converged (compare Besiroglu et al. 2024, who refitted the published figure).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marin_assets.stages.scaling.law.law import Law
+from marin_assets.stages.scaling.law.points import Points, huber
+
+STARTS = 20
+LOGS, LOG_FLOORS, EXPONENTS = (0, 5, 10, 15, 20, 25), (-1, -0.5, 0, 0.5, 1), (0, 0.5, 1, 1.5, 2)
+"""Starts of log A and log B, of log E, and of both exponents."""
+TOLERANCES = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 20}
+
+
+def fit_by_lbfgs(points: Points, delta: float) -> tuple[Law, float]:
+    """Return the law and its objective."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    grid = np.stack(np.meshgrid(LOGS, LOGS, LOG_FLOORS, EXPONENTS, EXPONENTS, indexing="ij"), axis=-1).reshape(-1, 5)
+    values = np.array([_objective(start.astype(float), points, delta)[0] for start in grid])
+    starts = grid[np.argsort(values, kind="stable")[:STARTS]].astype(float)
+    fits = [
+        minimize(_objective, start, args=(points, delta), jac=True, method="L-BFGS-B", options=TOLERANCES)
+        for start in starts
+    ]
+    best = min(fits, key=lambda fit: float(fit.fun))
+    a, b, e, alpha, beta = best.x
+    return Law(np.exp(e), np.exp(a), np.exp(b), alpha, beta), float(best.fun) * delta
+
+
+def _objective(theta: Any, points: Points, delta: float) -> tuple[float, Any]:
+    """The objective by delta and its gradient, at (log A, log B, log E, alpha, beta)."""
+    import numpy as np
+
+    log_a, log_b, log_e, alpha, beta = theta
+    log_n, log_d = points.log_params + points.mean_log_params, points.log_tokens + points.mean_log_tokens
+    terms = np.stack([log_a - alpha * log_n, log_b - beta * log_d, np.full(len(points), log_e)])
+    most = terms.max(axis=0)
+    shares = np.exp(terms - most)
+    total = shares.sum(axis=0)
+    residuals = most + np.log(total) - points.log_loss
+    a, b, e = shares / total * np.clip(residuals / delta, -1.0, 1.0)
+    gradient = np.array([a.sum(), b.sum(), e.sum(), -(a * log_n).sum(), -(b * log_d).sum()])
+    return float(huber(residuals, delta).sum()) / delta, gradient
