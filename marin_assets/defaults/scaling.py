@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from marin_assets.stages.scaling.fit_scaling_law import FitScalingLawConfig, Forecast, fit_scaling_law
+from marin_assets.stages.scaling.fit_config import FitScalingLawConfig, Forecast
+from marin_assets.stages.scaling.fit_scaling_law import fit_scaling_law
 from marin_assets.stages.scaling.runs import FLOPS_PER_PARAMETER_TOKEN
 from marin_assets.step.argument_check import checks_arguments
 from marin_assets.step.expectation import Expectation

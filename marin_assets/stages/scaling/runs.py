@@ -76,8 +76,8 @@ def read_table(path: str) -> list[Row]:
         )
     if large := next((file for file in files if file.path in tables and file.size_bytes > MAX_BYTES), None):
         raise ScalingError(
-            f"{large.path!r} has {large.size_bytes:,} bytes, expected a table of runs of at most {MAX_BYTES:,}. Pass the "
-            "table of finished runs."
+            f"{large.path!r} has {large.size_bytes:,} bytes, expected at most {MAX_BYTES:,} of a table of runs. "
+            "Pass the table of finished runs."
         )
     rows = [
         Row(place=f"{file!r} line {line}", number=number, values=values)

@@ -10,6 +10,8 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 PARAMETERS = ("E", "A", "B", "alpha", "beta")
+LARGEST_LOG = 150.0
+"""Of N* and D*: 1e65. Resamples that determine no optimum have such ones."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,20 @@ class Law:
 
     def best_params(self, flops: float, flops_per_parameter_token: float) -> Any:
         """N* of a budget."""
-        scale = (self.alpha * self.A / (self.beta * self.B)) ** (1 / (self.alpha + self.beta))
-        return scale * (flops / flops_per_parameter_token) ** self.a
+        return self._best(flops / flops_per_parameter_token)[0]
 
     def best_tokens(self, flops: float, flops_per_parameter_token: float) -> Any:
         """D* of a budget: all of it, at N*."""
-        return flops / flops_per_parameter_token / self.best_params(flops, flops_per_parameter_token)
+        return self._best(flops / flops_per_parameter_token)[1]
 
     def values(self) -> dict[str, Any]:
         return dict(zip(PARAMETERS, astuple(self), strict=True))
+
+    def _best(self, product: float) -> tuple[Any, Any]:
+        """N* and D* of N D, by logs: exponents near 0 make numbers that no float has."""
+        import numpy as np
+
+        scale = (np.log(self.alpha * self.A) - np.log(self.beta * self.B)) / (self.alpha + self.beta)
+        log_params = np.clip(scale + self.a * np.log(product), -LARGEST_LOG, LARGEST_LOG)
+        log_tokens = np.clip(np.log(product) - log_params, -LARGEST_LOG, LARGEST_LOG)
+        return np.exp(log_params), np.exp(log_tokens)

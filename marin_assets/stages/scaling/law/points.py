@@ -68,7 +68,7 @@ def huber(residuals: Any, delta: float) -> Any:
 
 
 def residuals_of(points: Points, law: Law) -> Any:
-    """Log of the fitted by the measured loss, of each run."""
+    """Log of the measured by the fitted loss, of each run: +0.01 is a loss 1 % above the law."""
     import numpy as np
 
-    return np.log(law.loss(points.params, points.tokens)) - points.log_loss
+    return points.log_loss - np.log(law.loss(points.params, points.tokens))
