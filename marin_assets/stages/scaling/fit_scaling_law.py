@@ -29,8 +29,6 @@ The fit is that of `law/`: robust variable projection, 1,000 resamples of runs, 
 from __future__ import annotations
 
 import logging
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,9 +43,9 @@ from marin_assets.stages.scaling.fit_file import (
     resample_rows,
 )
 from marin_assets.stages.scaling.fit_tables import FORECAST_COLUMNS, forecast_row, optimum_row, run_rows
+from marin_assets.stages.scaling.fittable import measured, require_fittable
 from marin_assets.stages.scaling.law.doubts import doubts_of
 from marin_assets.stages.scaling.law.fit import Fit, fit_law
-from marin_assets.stages.scaling.law.law import PARAMETERS
 from marin_assets.stages.scaling.pages.page import fit_page
 from marin_assets.stages.scaling.pages.plots import draw_fit
 from marin_assets.stages.scaling.runs import Row, Run, label_of, read_table, rows_where, runs_of
@@ -59,9 +57,6 @@ from marin_resources.types.near_names import expected_one_of
 KINDS = ("json", "html")
 
 RUNS, FORECASTS, PAGE, PLOTS = "runs.csv", "forecasts.csv", "fit.html", "plots"
-LEAST_RUNS = len(PARAMETERS) + 2
-LEAST_VALUES = 3
-"""Different params, and tokens: with two of them E cannot be separated from the term."""
 BEYOND = (1.0, 10.0, 100.0)
 """Budgets without `budgets`, in FLOPs of the largest run."""
 
@@ -77,7 +72,7 @@ def fit_scaling_law(config: FitScalingLawConfig) -> dict[str, Any]:
     """
     check_fit_config(config)
     runs, held_out = _split(rows_where(read_table(config.runs_path), config.where), config)
-    _require_fittable(runs)
+    require_fittable(runs)
     fit = _fit(runs, config)
     flops = [run.flops for run in runs]
     warnings = doubts_of(fit, [run.label for run in runs], flops, config.flops_per_parameter_token)
@@ -144,52 +139,14 @@ def _split(rows: Sequence[Row], config: FitScalingLawConfig) -> tuple[list[Run],
     return runs_of(taken, config.columns, ("loss",), factor), runs_of(others, config.columns, (), factor)
 
 
-def _require_fittable(runs: Sequence[Run]) -> None:
-    label, count = Counter(run.label for run in runs).most_common(1)[0]
-    if count > 1:
-        raise ScalingError(
-            f"The run {label!r} has {count} rows, expected one for each finished run. Select them by a column: "
-            "where={'final': 1}."
-        )
-    seen: dict[tuple[float, ...], str] = {}
-    for run in runs:
-        twin = seen.setdefault((run.params, run.tokens, run.values["loss"]), run.label)
-        if twin != run.label:
-            raise ScalingError(
-                f"The runs {twin!r} and {run.label!r} have the same params, tokens and loss, expected each run once. "
-                "Remove one."
-            )
-    if len(runs) < LEAST_RUNS:
-        raise ScalingError(
-            f"The table has {len(runs)} runs to fit, expected at least {LEAST_RUNS}: two more than the law has "
-            "parameters. Add runs."
-        )
-    for name in ("params", "tokens"):
-        number = len({getattr(run, name) for run in runs})
-        if number < LEAST_VALUES:
-            raise ScalingError(
-                f"The runs have {number} value{'s' * (number > 1)} of {name}, expected at least {LEAST_VALUES}: with "
-                "fewer its exponent is not determined. Add runs."
-            )
-
-
 def _forecasts(held_out: Sequence[Run], config: FitScalingLawConfig) -> list[tuple[Forecast, float | None]]:
     """The forecasts to make, each with the measured loss if the table has one."""
     column = config.columns.get("loss", "loss")
     of_runs = [
         (
             Forecast(label=run.label, params=run.params, tokens=run.tokens, flops=run.flops),
-            _measured(run.row.values.get(column)),
+            measured(run.row.values.get(column)),
         )
         for run in held_out
     ]
     return [*of_runs, *((forecast, None) for forecast in config.forecasts)]
-
-
-def _measured(value: Any) -> float | None:
-    """A loss that came true; None if the table has no number yet."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) and number > 0 else None

@@ -1,7 +1,8 @@
-"""The runs as arrays, and the objective of a law on them: the sum of Huber's losses of the log residuals.
+"""The runs as arrays, and the residuals of a law on them.
 
-Huber 1964 (Ann. Math. Statist. 35): a residual counts as its square up to delta, and as its size beyond, so that a few
-runs that failed do not decide. The sum with delta = 1e-3 is that of Hoffmann et al. 2022, section 3.3.
+The objective of a law is the sum of Huber's losses of the log residuals: a residual counts as its square up to delta,
+and as its size beyond, so that a few runs that failed do not decide. That with delta = 1e-3 is of Hoffmann et al. 2022,
+section 3.3.
 """
 
 from __future__ import annotations
@@ -57,14 +58,6 @@ def points_of(params: Any, tokens: Any, loss: Any) -> Points:
         mean_log_params=float(log_params.mean()),
         mean_log_tokens=float(log_tokens.mean()),
     )
-
-
-def huber(residuals: Any, delta: float) -> Any:
-    """Huber's loss of each residual."""
-    import numpy as np
-
-    size = np.abs(residuals)
-    return np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
 
 
 def residuals_of(points: Points, law: Law) -> Any:

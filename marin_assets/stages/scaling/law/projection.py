@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from marin_assets.stages.scaling.law.points import Points, huber
+from marin_assets.stages.scaling.law.minimise import huber
+from marin_assets.stages.scaling.law.points import Points
 from marin_assets.stages.scaling.law.refits import LARGEST_LOG, refit
 
 GRID = (0.05, 1.0, 16)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from marin_assets.stages.scaling.law.law import Law
-from marin_assets.stages.scaling.law.points import Points, huber
+from marin_assets.stages.scaling.law.minimise import huber
+from marin_assets.stages.scaling.law.points import Points
 
 STARTS = 20
 LOGS, LOG_FLOORS, EXPONENTS = (0, 5, 10, 15, 20, 25), (-1, -0.5, 0, 0.5, 1), (0, 0.5, 1, 1.5, 2)
