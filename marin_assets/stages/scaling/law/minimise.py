@@ -39,7 +39,7 @@ def minimise(model: Model, weights: Any, start: Any, delta: float, low: Any, hig
         if not len(active):
             break
         w, before = weights[active], objective[active]
-        candidate = np.clip(_stepped(model, w, theta[active], damping[active], delta), low, high)
+        candidate = np.clip(_stepped(model, w, theta[active], damping[active], delta, low, high), low, high)
         after = _objective(model, w, candidate, delta)
         better = after < before
         theta[active[better]], objective[active[better]] = candidate[better], after[better]
@@ -63,8 +63,8 @@ def _objective(model: Model, weights: Any, theta: Any, delta: float) -> Any:
     return (weights * huber(residuals, delta)).sum(axis=1)
 
 
-def _stepped(model: Model, weights: Any, theta: Any, damping: Any, delta: float) -> Any:
-    """Each theta after one damped step."""
+def _stepped(model: Model, weights: Any, theta: Any, damping: Any, delta: float, low: Any, high: Any) -> Any:
+    """Each theta after one damped step. A parameter that a bound holds is left out of it (Bertsekas 1982)."""
     import numpy as np
 
     residuals, jacobian = model(theta, derivatives=True)
@@ -75,5 +75,7 @@ def _stepped(model: Model, weights: Any, theta: Any, damping: Any, delta: float)
     damped = np.einsum("rni,rnj->rij", jacobian * reweighted[:, :, None], jacobian)
     damped += RIDGE * np.einsum("rii->ri", damped)[:, :, None] * identity
     matrix = newton + damping[:, None, None] * damped + 1e-16 * identity
-    step = np.linalg.solve(matrix, -gradient[:, :, None])[:, :, 0]
+    free = ~(((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0)))
+    matrix = np.where(free[:, :, None] & free[:, None, :], matrix, identity)
+    step = np.linalg.solve(matrix, np.where(free, -gradient, 0.0)[:, :, None])[:, :, 0]
     return theta + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
