@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,20 +60,10 @@ class FitScalingLawConfig:
 
 def check_fit_config(config: FitScalingLawConfig) -> None:
     """Raise ScalingError for a value that no fit can have."""
-    if unknown := next((name for name in config.columns if name not in COLUMNS), None):
-        raise ScalingError(f"columns names {unknown!r}, {expected_one_of(unknown, COLUMNS)}")
-    for name in ("delta", "flops_per_parameter_token"):
-        _require_positive(getattr(config, name), name)
-    if not 0 < config.confidence < 1:
-        raise ScalingError(f"confidence is {config.confidence!r}, expected a share between 0 and 1, such as 0.8.")
-    if not LEAST_RESAMPLES <= config.resamples <= MOST_RESAMPLES:
-        raise ScalingError(
-            f"resamples is {config.resamples!r}, expected {LEAST_RESAMPLES} to {MOST_RESAMPLES:,}, such as 1000."
-        )
-    if config.seed < 0:
-        raise ScalingError(f"seed is {config.seed!r}, expected a whole number from 0.")
+    check_columns(config.columns, COLUMNS)
+    check_numbers(config)
     for budget in config.budgets:
-        _require_positive(budget, "A budget")
+        require_positive(budget, "A budget")
     for forecast in config.forecasts:
         given = {name for name in ("params", "tokens", "flops") if getattr(forecast, name) is not None}
         if given not in ({"params", "tokens"}, {"flops"}):
@@ -81,9 +72,30 @@ def check_fit_config(config: FitScalingLawConfig) -> None:
                 "alone: Forecast(params=7e9, tokens=4e12)."
             )
         for name in given:
-            _require_positive(getattr(forecast, name), f"{name} of a forecast")
+            require_positive(getattr(forecast, name), f"{name} of a forecast")
 
 
-def _require_positive(value: float, name: str) -> None:
+def check_columns(columns: Mapping[str, str], names: Sequence[str]) -> None:
+    """Raise ScalingError for a column that the contract does not have."""
+    if unknown := next((name for name in columns if name not in names), None):
+        raise ScalingError(f"columns names {unknown!r}, {expected_one_of(unknown, names)}")
+
+
+def check_numbers(config: Any) -> None:
+    """Raise ScalingError for a wrong delta, flops_per_parameter_token, confidence, resamples or seed."""
+    for name in ("delta", "flops_per_parameter_token"):
+        require_positive(getattr(config, name), name)
+    if not 0 < config.confidence < 1:
+        raise ScalingError(f"confidence is {config.confidence!r}, expected a share between 0 and 1, such as 0.8.")
+    if not LEAST_RESAMPLES <= config.resamples <= MOST_RESAMPLES:
+        raise ScalingError(
+            f"resamples is {config.resamples!r}, expected {LEAST_RESAMPLES} to {MOST_RESAMPLES:,}, such as 1000."
+        )
+    if config.seed < 0:
+        raise ScalingError(f"seed is {config.seed!r}, expected a whole number from 0.")
+
+
+def require_positive(value: float, name: str) -> None:
+    """Raise ScalingError for a number that is not finite, or not positive."""
     if not (math.isfinite(value) and value > 0):
         raise ScalingError(f"{name} is {value!r}, expected a positive number.")

@@ -56,7 +56,7 @@ def read_fit(path: str) -> Forecaster:
 
 
 def forecaster_of(fit: Fit, flops_per_parameter_token: float) -> Forecaster:
-    """The same as `read_fit` of what is written of this fit."""
+    """Return what `read_fit` returns of the files of this fit."""
     return Forecaster(
         law=fit.law,
         resamples=fit.resamples,
@@ -82,8 +82,8 @@ def fit_content(
         "formula": FORMULA,
         "method": {"name": "robust variable projection", **method},
         "runs": {"count": len(runs), **{name: [min(of), max(of)] for name, of in ranges.items()}},
-        "parameters": {name: _estimate(fit, name) for name in PARAMETERS},
-        "exponents": {name: _estimate(fit, name) for name in ("a", "b")},
+        "parameters": {name: estimate(fit, getattr(fit.law, name), getattr(drawn, name)) for name in PARAMETERS},
+        "exponents": {name: estimate(fit, getattr(fit.law, name), getattr(drawn, name)) for name in ("a", "b")},
         "covariance": {"names": list(COVARIANCE_OF), "matrix": [[plain(c) for c in row] for row in np.cov(logs)]},
         "objective": plain(fit.objective),
         "residual": {
@@ -119,13 +119,10 @@ def interval_content(interval: Interval) -> dict[str, float]:
     return {name: plain(value) for name, value in asdict(interval).items()}
 
 
-def _estimate(fit: Fit, name: str) -> dict[str, float]:
-    value, drawn = getattr(fit.law, name), getattr(fit.resamples, name)
+def estimate(fit: Fit, value: Any, drawn: Any) -> dict[str, float]:
+    """A parameter with its standard error and interval, of its values in the resamples of a fit."""
     low, high = fit.interval(drawn)
-    return {
-        name: plain(of)
-        for name, of in zip(("value", "error", "low", "high"), (value, fit.error(drawn), low, high), strict=True)
-    }
+    return {"value": plain(value), "error": plain(fit.error(drawn)), "low": plain(low), "high": plain(high)}
 
 
 def _parabolas(fit: Fit) -> dict[str, Any]:

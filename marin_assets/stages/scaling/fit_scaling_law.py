@@ -32,6 +32,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from marin_assets.stages.scaling.digest import require_digest
 from marin_assets.stages.scaling.errors import ScalingError
 from marin_assets.stages.scaling.fit_config import FitScalingLawConfig, Forecast, check_fit_config
 from marin_assets.stages.scaling.fit_file import (
@@ -71,6 +72,7 @@ def fit_scaling_law(config: FitScalingLawConfig) -> dict[str, Any]:
     and report. Raises ScalingError for a table that cannot be read, and for runs that no law can be fitted to.
     """
     check_fit_config(config)
+    require_digest(config.runs_path, config.runs_digest)
     runs, held_out = _split(rows_where(read_table(config.runs_path), config.where), config)
     require_fittable(runs)
     fit = _fit(runs, config)

@@ -29,6 +29,8 @@ from marin_resources.types.near_names import expected_one_of
 
 COLUMNS = ("label", "params", "tokens", "flops", "loss")
 """Columns of the table. A table with other names has them in `columns`: {"loss": "c4"}."""
+SCORE = "score"
+"""A further column of a ladder: the score of the task, from 0 to 1."""
 FLOPS_PER_PARAMETER_TOKEN = 6.0
 """Operations of training for a parameter and a token: 2 forward, 4 backward (Kaplan et al. 2020)."""
 TABLES = (".csv", ".json")
@@ -44,7 +46,7 @@ class Row:
     place: str
     """ "path line 3", for sentences."""
     number: int
-    """Its number among all rows, from 1."""
+    """Number among all rows, from 1."""
     values: Mapping[str, Any]
 
 
@@ -112,6 +114,7 @@ def runs_of(
     columns: Mapping[str, str],
     values: Sequence[str] = ("loss",),
     flops_per_parameter_token: float = FLOPS_PER_PARAMETER_TOKEN,
+    may_be_zero: Sequence[str] = (),
 ) -> list[Run]:
     """Return the runs of these rows, with the `values` that are requested of each.
 
@@ -134,7 +137,7 @@ def runs_of(
             params=params,
             tokens=tokens,
             flops=_number(row, label, flops) if has_flops else flops_per_parameter_token * params * tokens,
-            values={name: _number(row, label, columns.get(name, name)) for name in values},
+            values={name: _number(row, label, columns.get(name, name), name in may_be_zero) for name in values},
             row=row,
         )
 
@@ -205,16 +208,17 @@ def _require_column(rows: Sequence[Row], column: str, begin: str) -> None:
         raise ScalingError(f"{begin}, which the table lacks, {expected_one_of(column, names, 'columns')}")
 
 
-def _number(row: Row, label: str, column: str) -> float:
+def _number(row: Row, label: str, column: str, may_be_zero: bool = False) -> float:
     value = row.values.get(column)
     try:
         number = math.nan if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if not (math.isfinite(number) and number > 0):
+    if not (math.isfinite(number) and (number > 0 or (may_be_zero and number == 0))):
+        expected = "a number from 0" if may_be_zero else "a positive number"
         raise ScalingError(
-            f"{row.place}, the run {label!r}, has {column} = {value!r:.80}, expected a positive number. Correct it, or "
-            "leave the run out."
+            f"{row.place}, the run {label!r}, has {column} = {value!r:.80}, expected {expected}. Correct it, or leave "
+            "the run out."
         )
     return number
 

@@ -13,7 +13,7 @@ APART = 0.01
 AT_BOUNDS = 0.05
 """Share of the resamples that may have an exponent at a bound."""
 MOST_CORRELATION = 0.98
-"""Of log params and log tokens: beyond, the runs have one ratio of tokens to parameters."""
+"""Correlation of log params and log tokens from which the runs have one ratio of both."""
 FLOPS_APART = 0.1
 NAMED = 3
 NOTHING = 1e-6
@@ -21,16 +21,13 @@ NOTHING = 1e-6
 
 
 def doubts_of(fit: Fit, labels: Sequence[str], flops: Any, flops_per_parameter_token: float) -> list[str]:
-    """The sentences, the gravest first."""
-    return [
-        *_terms(fit),
-        *_bounds(fit),
-        *_second_opinion(fit),
-        *_influence(fit, labels),
-        *_design(fit),
-        *_parabolas(fit),
-        *_counting(fit, flops, flops_per_parameter_token),
-    ]
+    """The sentences, the gravest first: those of the law, then about the optimum of a budget."""
+    return [*doubts_of_law(fit, labels), *_parabolas(fit), *_counting(fit, flops, flops_per_parameter_token)]
+
+
+def doubts_of_law(fit: Fit, labels: Sequence[str]) -> list[str]:
+    """The sentences about a law, without those about budgets."""
+    return [*_terms(fit), *_bounds(fit), *_second_opinion(fit), *_influence(fit, labels), *_design(fit)]
 
 
 def _terms(fit: Fit) -> Iterator[str]:
@@ -81,7 +78,7 @@ def _influence(fit: Fit, labels: Sequence[str]) -> Iterator[str]:
         first, value = moving[0], getattr(fit.law, name)
         others = [repr(labels[run]) for run in moving[1:NAMED]]
         rest = f" and {len(moving) - 1 - len(others)} more" if len(moving) > NAMED else ""
-        also = f"; {', '.join(others)}{rest} also move it by more than one" if others else ""
+        also = f"; without {' or '.join(others)}{rest} it also moves by more than one" if others else ""
         yield (
             f"Without the run {labels[first]!r} {name} is {getattr(fit.without, name)[first]:.3g} in place of "
             f"{value:.3g}, {abs(shifts[first]):.1f} standard errors away{also}."

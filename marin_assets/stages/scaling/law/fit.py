@@ -1,4 +1,4 @@
-"""Fit a law with all that says how far it can be trusted: resamples, fits without each run, and two other methods.
+"""Fit a law with all that shows how far it can be trusted: resamples, fits without each run, and two other methods.
 
 A resample draws as many runs as the table has, with repetition (bootstrap: Efron 1979); the law of each is minimised
 from that of all. Its intervals are quantiles of the resamples, and its errors half of the central 68.3 %, which a few
@@ -29,6 +29,8 @@ class Fit:
     objective: float
     residuals: Any
     """Log of measured by fitted, of each run."""
+    weights: Any
+    """Rows of resamples, columns of runs: how often it has the run."""
     resamples: Law
     """Arrays: a law for each resample."""
     drawn_residuals: Any
@@ -81,6 +83,7 @@ def fit_law(
         law=law,
         objective=objective,
         residuals=residuals,
+        weights=weights,
         resamples=points.law(drawn),
         drawn_residuals=spread * random.choice(residuals, resamples),
         without=points.law(without),

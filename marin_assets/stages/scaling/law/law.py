@@ -11,7 +11,7 @@ from typing import Any
 
 PARAMETERS = ("E", "A", "B", "alpha", "beta")
 LARGEST_LOG = 150.0
-"""Of N* and D*: 1e65. Resamples that determine no optimum have such ones."""
+"""Bound of log N* and log D*, 1e65: resamples that determine no optimum have such ones."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ SMALL_GAIN, SMALL_GAINS = 1e-8, 8
 """A fit has converged after so many steps in a row that gain less than this share of the objective."""
 LEAST_DAMPING, MOST_DAMPING = 1e-8, 1e8
 LONGEST_STEP = 0.5
-"""Of a parameter, which is a logarithm or of that size."""
+"""Longest change of a parameter, which is a logarithm or of that size."""
 RIDGE = 1e-3
 """Share of the damping on the diagonal: a resample of few runs does not determine all parameters."""
 

@@ -8,7 +8,7 @@ from marin_assets.stages.scaling.law.minimise import minimise
 from marin_assets.stages.scaling.law.points import LEAST_EXPONENT, MOST_EXPONENT, Points
 
 LARGEST_LOG = 25.0
-"""Of E, A' and B'."""
+"""Bound of the logs of E, A' and B'."""
 
 
 def refit(points: Points, weights: Any, start: Any, delta: float) -> tuple[Any, Any]:

@@ -14,8 +14,9 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 75em; margin: 2em auto; 
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: .5em 0 1em; font-variant-numeric: tabular-nums; }
 tr { border-bottom: 1px solid var(--line); } thead th { border-bottom: 2px solid var(--line); }
 th, td { text-align: right; padding: .2em .8em .2em 0; white-space: nowrap; }
-th:first-child { text-align: left; font-weight: normal; max-width: 30em; overflow-wrap: anywhere; white-space: normal; }
-thead th { font-weight: bold; } .quiet { color: var(--quiet); } p { overflow-wrap: anywhere; max-width: 60em; }
+th:first-child { text-align: left; }
+tbody th { font-weight: normal; max-width: 30em; overflow-wrap: anywhere; white-space: normal; }
+.quiet { color: var(--quiet); } p { overflow-wrap: anywhere; max-width: 60em; }
 ul.doubts { background: var(--doubt); padding: .6em 1em .6em 2em; overflow-wrap: anywhere; }
 img { max-width: 100%; height: auto; background: white; } code { font-size: 105%; }
 """

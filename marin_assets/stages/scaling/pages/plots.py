@@ -76,31 +76,31 @@ def draw_parabolas(fit: Fit) -> bytes:
 
     budgets, points = fit.parabolas.budgets, fit.points
     figure = new_figure(11, 4.2)
-    left, right = figure.subplots(1, 2)
+    curves, best = figure.subplots(1, 2)
     shown = [budgets[i] for i in np.unique(np.linspace(0, len(budgets) - 1, MOST_CURVES).round().astype(int))]
     for number, budget in enumerate(shown):
         colour, members = colormaps["plasma"](number / max(1, len(shown) - 1) * 0.85), list(budget.members)
         tokens = np.sort(points.tokens[members])
         line = np.geomspace(tokens[0], tokens[-1], STEPS)
-        left.plot(points.tokens[members], points.loss[members], "o", color=colour, markersize=4)
-        left.plot(line, _height(budget, line), color=colour, linewidth=1, label=f"{budget.flops:.3g}")
+        curves.plot(points.tokens[members], points.loss[members], "o", color=colour, markersize=4)
+        curves.plot(line, _height(budget, line), color=colour, linewidth=1, label=f"{budget.flops:.3g}")
         if budget.counts:
-            left.plot(budget.tokens, budget.loss, "*", color=colour, markersize=12, markeredgecolor="black")
-    left.set(xscale="log", xlabel="tokens", ylabel="loss", title="A parabola for each budget (star: its vertex)")
-    left.legend(fontsize="small", title="FLOPs")
+            curves.plot(budget.tokens, budget.loss, "*", color=colour, markersize=12, markeredgecolor="black")
+    curves.set(xscale="log", xlabel="tokens", ylabel="loss", title="A parabola for each budget (star: its vertex)")
+    curves.legend(fontsize="small", title="FLOPs")
     flops = np.array([budget.flops for budget in budgets])
     counted = [budget for budget in budgets if budget.counts]
-    right.plot([budget.flops for budget in counted], [budget.tokens for budget in counted], "*", markersize=10)
+    best.plot([budget.flops for budget in counted], [budget.tokens for budget in counted], "*", markersize=10)
     law_tokens = [fit.law.best_tokens(c, _product_flops(fit, c, budgets)) for c in flops]
-    right.plot(flops, law_tokens, color="crimson", label=f"the law, C^{fit.law.b:.3f}")
+    best.plot(flops, law_tokens, color="crimson", label=f"the law, C^{fit.law.b:.3f}")
     if fit.parabolas.exponent is not None:
         x = np.log10([budget.flops for budget in counted])
         y = np.log10([budget.tokens for budget in counted])
         line = 10 ** (y.mean() + fit.parabolas.exponent * (np.log10(flops) - x.mean()))
-        right.plot(flops, line, "--", color="tab:blue", label=f"the parabolas, C^{fit.parabolas.exponent:.3f}")
-    right.set(xscale="log", yscale="log", xlabel="FLOPs", ylabel="tokens", title="Best tokens of a budget")
-    right.legend(fontsize="small")
-    for panel in (left, right):
+        best.plot(flops, line, "--", color="tab:blue", label=f"the parabolas, C^{fit.parabolas.exponent:.3f}")
+    best.set(xscale="log", yscale="log", xlabel="FLOPs", ylabel="tokens", title="Best tokens of a budget")
+    best.legend(fontsize="small")
+    for panel in (curves, best):
         panel.grid(alpha=0.3)
     return png_of(figure)
 
