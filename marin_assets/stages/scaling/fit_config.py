@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.scaling.errors import ScalingError
-from marin_assets.stages.scaling.runs import COLUMNS, FLOPS_PER_PARAMETER_TOKEN
+from marin_assets.stages.scaling.runs import COLUMNS, FLOPS_PER_PARAMETER_TOKEN, LEAST_NUMBER, MOST_NUMBER
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -96,6 +96,7 @@ def check_numbers(config: Any) -> None:
 
 
 def require_positive(value: float, name: str) -> None:
-    """Raise ScalingError for a number that is not finite, or not positive."""
-    if not (math.isfinite(value) and value > 0):
-        raise ScalingError(f"{name} is {value!r}, expected a positive number.")
+    """Raise ScalingError for a number that no run has: not finite, not positive, or beyond the powers of floats."""
+    if not LEAST_NUMBER <= value <= MOST_NUMBER:
+        bounds = f" of {LEAST_NUMBER:g} to {MOST_NUMBER:g}" if 0 < value < math.inf else ""
+        raise ScalingError(f"{name} is {value!r}, expected a positive number{bounds}.")

@@ -12,6 +12,8 @@ from marin_assets.stages.scaling.law.law import PARAMETERS
 from marin_assets.stages.scaling.runs import Run
 
 LEAST_RUNS = len(PARAMETERS) + 2
+MOST_RUNS = 3000
+"""The law is fitted again without each run, so the time grows with the square of their number."""
 LEAST_VALUES = 3
 """Different params, and tokens: with two of them E cannot be separated from the term."""
 
@@ -36,6 +38,11 @@ def require_fittable(runs: Sequence[Run]) -> None:
         raise ScalingError(
             f"The table has {len(runs)} runs to fit, expected at least {LEAST_RUNS}: two more than the law has "
             "parameters. Add runs."
+        )
+    if len(runs) > MOST_RUNS:
+        raise ScalingError(
+            f"The table has {len(runs):,} runs, expected at most {MOST_RUNS:,} finished ones. Select them by a column: "
+            "where={'final': 1}."
         )
     for name in ("params", "tokens"):
         number = len({getattr(run, name) for run in runs})
