@@ -20,6 +20,11 @@ LEAST_VALUES = 3
 
 def require_fittable(runs: Sequence[Run]) -> None:
     """Raise ScalingError for repeated runs, and for too few or too similar ones."""
+    if len(runs) > MOST_RUNS:
+        raise ScalingError(
+            f"The table has {len(runs):,} runs, expected at most {MOST_RUNS:,} finished ones. Select them by a column: "
+            "where={'final': 1}."
+        )
     label, count = Counter(run.label for run in runs).most_common(1)[0]
     if count > 1:
         raise ScalingError(
@@ -38,11 +43,6 @@ def require_fittable(runs: Sequence[Run]) -> None:
         raise ScalingError(
             f"The table has {len(runs)} runs to fit, expected at least {LEAST_RUNS}: two more than the law has "
             "parameters. Add runs."
-        )
-    if len(runs) > MOST_RUNS:
-        raise ScalingError(
-            f"The table has {len(runs):,} runs, expected at most {MOST_RUNS:,} finished ones. Select them by a column: "
-            "where={'final': 1}."
         )
     for name in ("params", "tokens"):
         number = len({getattr(run, name) for run in runs})

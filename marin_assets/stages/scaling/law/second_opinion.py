@@ -17,7 +17,7 @@ LOGS, LOG_FLOORS, EXPONENTS = (0, 5, 10, 15, 20, 25), (-1, -0.5, 0, 0.5, 1), (0,
 """Starts of log A and log B, of log E, and of both exponents."""
 PARTS = 15
 """Parts of the grid: one has 24 MB of residuals of 10,000 runs."""
-TOLERANCES = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 20}
+TOLERANCES = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 20}
 
 
 def fit_by_lbfgs(points: Points, delta: float) -> tuple[Law, float]:
