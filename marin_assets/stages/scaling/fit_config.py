@@ -62,6 +62,7 @@ def check_fit_config(config: FitScalingLawConfig) -> None:
     """Raise ScalingError for a value that no fit can have."""
     check_columns(config.columns, COLUMNS)
     check_numbers(config)
+    require_positive(config.flops_per_parameter_token, "flops_per_parameter_token")
     for budget in config.budgets:
         require_positive(budget, "A budget")
     for forecast in config.forecasts:
@@ -82,9 +83,8 @@ def check_columns(columns: Mapping[str, str], names: Sequence[str]) -> None:
 
 
 def check_numbers(config: Any) -> None:
-    """Raise ScalingError for a wrong delta, flops_per_parameter_token, confidence, resamples or seed."""
-    for name in ("delta", "flops_per_parameter_token"):
-        require_positive(getattr(config, name), name)
+    """Raise ScalingError for a wrong delta, confidence, resamples or seed."""
+    require_positive(config.delta, "delta")
     if not 0 < config.confidence < 1:
         raise ScalingError(f"confidence is {config.confidence!r}, expected a share between 0 and 1, such as 0.8.")
     if not LEAST_RESAMPLES <= config.resamples <= MOST_RESAMPLES:

@@ -54,9 +54,9 @@ def require_fittable(runs: Sequence[Run]) -> None:
 
 
 def measured(value: Any) -> float | None:
-    """A loss that came true; None if the table has no number yet."""
+    """A loss or a score that came true; None if the table has no number yet."""
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if math.isfinite(number) and number > 0 else None
+    return number if math.isfinite(number) and number >= 0 else None

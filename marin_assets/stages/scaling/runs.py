@@ -203,7 +203,9 @@ def _with_metadata(row: Mapping[str, Any]) -> dict[str, Any]:
             metadata = json.loads(metadata)
         except (ValueError, RecursionError):
             metadata = None
-    return {**metadata, **row} if isinstance(metadata, Mapping) else dict(row)
+    if not isinstance(metadata, Mapping):
+        return dict(row)
+    return {**metadata, **{name: value for name, value in row.items() if name != "metadata"}}
 
 
 def _require_column(rows: Sequence[Row], column: str, begin: str) -> None:
