@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from marin_assets.defaults.needles import default_needle_map, default_needles
     from marin_assets.defaults.overlap import default_overlap
     from marin_assets.defaults.reinforcement import default_rl, default_rl_eval
+    from marin_assets.defaults.scaling import Forecast, default_ladder, default_scaling_law
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
     from marin_assets.defaults.sources.hub import default_download_hf, default_upload
@@ -88,6 +89,7 @@ MODULES = {
     "judging": "default_answers default_grades default_judge",
     "overlap": "default_overlap",
     "reinforcement": "default_rl default_rl_eval",
+    "scaling": "Forecast default_ladder default_scaling_law",
     "sources.crawl": "default_captures default_warc default_wet",
     "sources.ar5iv": "default_ar5iv",
     "sources.pubmed": "default_pmc default_pubmed",
@@ -104,6 +106,7 @@ LATE["StoreAccess"] = "marin_assets.stages.download.stores.access"
 
 __all__ = [
     "Datashop",
+    "Forecast",
     "GridPoint",
     "OwnCrawl",
     "PythonText",
@@ -133,6 +136,7 @@ __all__ = [
     "default_grades",
     "default_inspect_eval",
     "default_judge",
+    "default_ladder",
     "default_languages",
     "default_model_comparison",
     "default_near_duplicates",
@@ -151,6 +155,7 @@ __all__ = [
     "default_report",
     "default_rl",
     "default_rl_eval",
+    "default_scaling_law",
     "default_sft",
     "default_snapshot",
     "default_stackexchange",
