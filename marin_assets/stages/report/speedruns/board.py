@@ -90,7 +90,8 @@ def board_of(
             f"None of the {len(reads)} entries has the metric {config.metric!r} with the goal {config.goal!r}, "
             f"{expected_one_of(config.metric, sorted({entry.metric for entry in right}), 'metrics')}"
         )
-    entries = sorted(without_equals(chosen), key=lambda entry: (entry.model_flops, entry.name))
+    by_name = sorted(chosen, key=lambda entry: entry.name)
+    entries = sorted(without_equals(by_name), key=lambda entry: entry.model_flops)
     groups = grouped(entries)
     labels = by_label(groups)
     if config.baseline is not None and config.baseline not in labels:

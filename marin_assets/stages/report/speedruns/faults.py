@@ -145,9 +145,11 @@ def _devices(info: Mapping[str, Any]) -> Iterator[str]:
     chips, peak, time_s, hardware = (
         info.get(name) or 0 for name in ("num_chips", "device_flops", "training_time", "training_hardware_flops")
     )
-    if slice_type is not None and chips % slice_type.chips:
-        cores = ". That counts cores" if chips == slice_type.chips * 2 else ""
-        yield f"'num_chips' is {chips}, and a {kind} has {slice_type.chips} chips{cores}."
+    if slice_type is not None and chips:
+        slices = _slices(info["resources"], slice_type.hosts)
+        if chips != slices * slice_type.chips:
+            cores = ". That counts cores" if chips == 2 * slices * slice_type.chips else ""
+            yield f"'num_chips' is {chips}, and {slices} x {kind} of {slice_type.chips} chips are in resources{cores}."
     tflops = slice_type.bf16_tflops if slice_type else gpu.bf16_tflops if gpu else None
     if peak and tflops is not None and not _fits(peak, tflops * 1e12):
         yield f"'device_flops' is {peak:.4g}, and the peak of one chip of a {kind} is {tflops * 1e12:.4g} in bfloat16."
@@ -178,6 +180,12 @@ def accelerator_of(info: Mapping[str, Any]) -> str | None:
     named = [device.get(key) for key in ("variant", "type")] if isinstance(device, Mapping) else []
     named += [resources.get(key) for key in ("tpu_type", "accelerator_type")]
     return next((name for name in named if isinstance(name, str)), None)
+
+
+def _slices(resources: Mapping[str, Any], hosts: int) -> int:
+    """The number of slices; Marin's newer files have that of hosts."""
+    counts = [resources.get("slice_count"), (resources.get("replicas") or 0) // hosts]
+    return next((count for count in counts if type(count) is int and count > 0), 1)
 
 
 def _is_a(value: Any, kind: type) -> bool:

@@ -108,7 +108,7 @@ def forecast(flops: Sequence[float], losses: Sequence[float], at: float, floor: 
 def effective_speedup(worse: float, better: float, floor: float, alpha: float) -> float:
     """((worse - floor) / (better - floor))^(1 / alpha): the factor by which the compute of a law with this floor and
     exponent grows from the worse to the better loss. Raises PowerLawError for losses that are not above the floor."""
-    if not (floor < min(worse, better) and max(worse, better) < math.inf):
+    if not all(floor < loss < math.inf for loss in (worse, better)):
         raise PowerLawError(
             f"The losses {worse!r} and {better!r} are not both above the floor {floor!r}. Give the floor of this "
             "metric, below all losses."

@@ -7,7 +7,7 @@ Out: entries, named by the folders of their files; and a sentence for each fault
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from marin_assets.stages.report.speedruns.entry import BACKWARD, FORMAT_VERSION, RESULTS, TIME, Entry
 from marin_assets.stages.report.speedruns.faults import faults_of
 from marin_resources.storage.files import StoredFile, read_bytes, stored_files
+from marin_resources.storage.paths import join
 from marin_resources.types.errors import InvalidInputError
 from marin_resources.types.versioned_json import VersionedJson
 
@@ -58,12 +59,12 @@ def read_entries(path: str) -> list[Read]:
     path without any file of entries.
     """
     try:
-        files = [file for file in stored_files(path) if file.path.endswith((RESULTS, TRACKED)) or file.path == path]
+        files = [file for file in stored_files(path) if file.name.endswith((RESULTS, TRACKED))]
     except FileNotFoundError:
         raise SpeedrunError(f"{path!r} does not exist, expected a folder with files {RESULTS!r}.") from None
     if not files:
         raise SpeedrunError(f"{path!r} has no file {RESULTS!r}, expected one below it for each speedrun.")
-    return [read for file in files for read in _read(file, path)]
+    return [read for file in files for read in _read(file, path.rstrip("/"))]
 
 
 def require_right(reads: Iterable[Read]) -> list[Entry]:
@@ -87,16 +88,17 @@ def duplicates(reads: Iterable[Read]) -> Iterator[tuple[Read, str]]:
 
 
 def _read(file: StoredFile, root: str) -> Iterator[Read]:
-    folder = file.path.removeprefix(root.rstrip("/") + "/").rpartition("/")[0]
-    name = folder or root.rstrip("/").removesuffix(f"/{RESULTS}").removesuffix(f"/{TRACKED}").rpartition("/")[2]
+    folder = file.name.rpartition("/")[0]
+    name = folder or file.path.rpartition("/")[0].rpartition("/")[2] or "."
+    shown = root if file.path.endswith(f"/{root.rpartition('/')[2]}") else join(root, file.name)
     try:
         infos = _infos(file)
     except SpeedrunError as error:
-        yield Read(name=name, path=file.path, info={}, faults=(str(error),))
+        yield Read(name=name, path=shown, info={}, faults=(str(error),))
         return
     for number, info in enumerate(infos, 1):
         own = name if len(infos) == 1 else f"{name}#{number}"
-        yield Read(name=own, path=file.path, info=info, faults=tuple(faults_of(info)))
+        yield Read(name=own, path=shown, info=info, faults=tuple(faults_of(info)))
 
 
 def _infos(file: StoredFile) -> list[Any]:
@@ -120,7 +122,7 @@ def info_of_tracked(data: bytes, path: str) -> dict[str, Any]:
         records = [json.loads(line) for line in lines]
         merged = {key: value for record in records for key, value in record["summary"].items()}
         config = {key: value for record in records for key, value in (record.get("config") or {}).items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise SpeedrunError(
             f'{path!r} is no {TRACKED} of Marin\'s, expected a line {{"config": {{…}}, "summary": {{…}}}}.'
         ) from None

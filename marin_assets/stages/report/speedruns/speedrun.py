@@ -29,6 +29,7 @@ from marin_assets.stages.report.speedruns.hardware import DURATION, Hardware, ha
 from marin_assets.stages.report.speedruns.read import TRACKED, info_of_tracked
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
+from marin_resources.hardware.catalogue import find_slice_type
 from marin_resources.hardware.resources import Resources
 from marin_resources.scrub.private_values import recorded_values
 from marin_resources.scrub.scrubber import Scrubber
@@ -138,7 +139,8 @@ def _of_metrics(training: StepRecord) -> dict[str, Any]:
             "Pass a step that trains a model whose operations Levanter counts."
         )
     scrub = Scrubber(recorded_values([training.record]))
-    config = scrub.json(training.record.config) if isinstance(training.record.config, Mapping) else {}
+    recorded = training.record.config if isinstance(training.record.config, Mapping) else {}
+    config = {name: scrub.json(value) for name, value in recorded.items()}
     result, hardware = training.result, hardware_of(training, rows)
     tokens = int(result.get("tokens_seen") or counted[TOKENS])
     of_a_token = counted[GFLOPS] * 1e9 / counted[TOKENS] / BACKWARD
@@ -148,7 +150,7 @@ def _of_metrics(training: StepRecord) -> dict[str, Any]:
         "model_config": config.get("model") or {},
         "train_config": _train_config(config),
         "tokenized_dataset": _token_sets(config),
-        "resources": {"device": {"variant": hardware.kind}},
+        "resources": {"device": {"variant": hardware.kind}, "slice_count": _slices(hardware)},
         "model_size": result.get("parameters"),
         "total_tokens": tokens,
         "model_flops": BACKWARD * of_a_token * tokens,
@@ -207,6 +209,11 @@ def _token_sets(config: Mapping[str, Any]) -> Any:
         for member in (mixture.get("components") or {}).values():
             sets += member.values() if isinstance(member, Mapping) else [member]
     return sets[0] if len(sets) == 1 else sets
+
+
+def _slices(hardware: Hardware) -> int | None:
+    slice_type = find_slice_type(hardware.kind) if hardware.kind else None
+    return hardware.chips // slice_type.chips if slice_type and hardware.chips else None
 
 
 def _completed(training: StepRecord) -> str | None:

@@ -28,8 +28,8 @@ def correct_peaks() -> None:
 
 
 def devices_of_jax() -> dict[str, Any]:
-    """Return kind (jax's name), count and peak_flops (of one device, in operations a second; None where it is not known)
-    of the devices that jax has. A TPU's device is a chip, but of v2 and v3 a core, of which a chip has two."""
+    """Return kind (jax's name), count and peak_flops (of one device, in operations a second; None where it is not
+    known) of the devices that jax has. A TPU's device is a chip, but of v2 and v3 a core, of which a chip has two."""
     devices = jax.devices()
     kind = devices[0].device_kind
     return {"kind": kind, "count": len(devices), "peak_flops": device_flops_for_jax_device(kind)}
