@@ -59,7 +59,7 @@ def read_entries(path: str) -> list[Read]:
     path without any file of entries.
     """
     try:
-        files = [file for file in stored_files(path) if file.name.endswith((RESULTS, TRACKED))]
+        files = [file for file in stored_files(path) if file.name.rpartition("/")[2] in (RESULTS, TRACKED)]
     except FileNotFoundError:
         raise SpeedrunError(f"{path!r} does not exist, expected a folder with files {RESULTS!r}.") from None
     if not files:
@@ -90,7 +90,7 @@ def duplicates(reads: Iterable[Read]) -> Iterator[tuple[Read, str]]:
 def _read(file: StoredFile, root: str) -> Iterator[Read]:
     folder = file.name.rpartition("/")[0]
     name = folder or file.path.rpartition("/")[0].rpartition("/")[2] or "."
-    shown = root if file.path.endswith(f"/{root.rpartition('/')[2]}") else join(root, file.name)
+    shown = root if root.endswith(file.name) else join(root, file.name)
     try:
         infos = _infos(file)
     except SpeedrunError as error:
