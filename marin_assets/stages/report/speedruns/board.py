@@ -68,7 +68,7 @@ def write_board(config: SpeedrunBoardConfig) -> dict[str, Any]:
     """Write the page.
 
     Returns runs, equal (names of runs that are listed under another), faulty, other_metric, labels, front and
-    hardware_front (names), tracks (by name: reached, and record, which is None without one), and page. Raises
+    hardware_front (names), tracks (by name: reached, and best, which is None without one), and page. Raises
     ReportError for a mistake in the config and if no entry is left, SpeedrunError for a folder without files.
     """
     check_board(config)
@@ -141,7 +141,7 @@ def board_of(
         "tracks": {
             name: {
                 "reached": len(of),
-                "record": next((finish.group.name for finish in of if finish.verdict in ("first", "faster")), None),
+                "best": next((finish.group.name for finish in of if finish.verdict in ("first", "faster")), None),
             }
             for name, of in finishes.items()
         },

@@ -16,7 +16,7 @@ from marin_assets.stages.report.speedruns.entry import Entry
 SEEDS = 3
 """Runs of which a group has at least so many for a test."""
 P = 0.01
-"""The p-value of a record is below this, as in the speedruns of modded-nanogpt (KellerJordan/modded-nanogpt)."""
+"""The p-value of what is shown is below this, as in the speedruns of modded-nanogpt (KellerJordan/modded-nanogpt)."""
 SAME_SIZE = 0.01
 """Relative difference of model FLOPs up to which runs of one recipe are seeds of one size."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -119,7 +119,7 @@ class Finish:
     group: Group
     p: float | None
     verdict: str
-    """"first" or "faster" than the record before, if the test shows it; else the reason why not."""
+    """"first" or "faster" than the best before, if the test shows it; else the reason why not."""
 
 
 def track_of(groups: Iterable[Group], target: float) -> list[Finish]:
@@ -137,7 +137,7 @@ def track_of(groups: Iterable[Group], target: float) -> list[Finish]:
         elif group.flops < best:
             verdict, best = ("first" if best == math.inf else "faster"), group.flops
         else:
-            verdict = "not faster than the record"
+            verdict = "not faster than the best"
         verdicts[id(group)] = Finish(group=group, p=p, verdict=verdict)
     return sorted(verdicts.values(), key=lambda finish: finish.group.flops)
 

@@ -19,7 +19,7 @@ from marin_resources.types.durations import readable_duration
 
 UNKNOWN = "–"
 MOST_OF_A_TRACK = 10
-"""Rows of a track: those with the fewest FLOPs, and all records."""
+"""Rows of a track: those with the fewest FLOPs, and all that a test shows."""
 SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
@@ -56,7 +56,7 @@ def finish_row(rank: int, finish: Finish) -> dict[str, Any]:
         "hardware": flops(_mean(entry.hardware_flops for entry in group.entries)),
         "time": _duration(_mean(entry.time_s for entry in group.entries)),
         "verdict": finish.verdict,
-        "is_record": finish.verdict in ("first", "faster"),
+        "is_shown": finish.verdict in ("first", "faster"),
         "p": "" if finish.p is None else f"{finish.p:.2g}",
     }
 
@@ -66,7 +66,7 @@ def track_tables(groups: Sequence[Group], targets: Mapping[str, float]) -> list[
     tables = []
     for name, target in targets.items():
         rows = [finish_row(rank, finish) for rank, finish in enumerate(track_of(groups, target), 1)]
-        shown = [row for row in rows if row["rank"] <= MOST_OF_A_TRACK or row["is_record"]]
+        shown = [row for row in rows if row["rank"] <= MOST_OF_A_TRACK or row["is_shown"]]
         tables.append({"name": name, "target": f"{target:g}", "rows": shown, "more": len(rows) - len(shown)})
     return tables
 

@@ -70,7 +70,7 @@ def test_the_page_has_entries_of_steps_and_of_folders(tmp_path: Path) -> None:
         targets={"one": 1.0},
     )
     assert (result["runs"], result["labels"], result["front"]) == (9, 3, ["mine"])
-    assert result["tracks"] == {"one": {"reached": 5, "record": None}}
+    assert result["tracks"] == {"one": {"reached": 5, "best": None}}
     assert "marin/recipe_00/1_2b" in html
     assert html.count("single run") >= 3
     rows = [json.loads(line) for line in (tmp_path / "out/entries.jsonl").read_text().splitlines()]
@@ -95,12 +95,12 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     assert "other: its metric is &#39;eval/bpb&#39;" in html
 
 
-def test_seeds_are_a_group_whose_record_needs_three_of_them(tmp_path: Path) -> None:
+def test_seeds_are_a_group_of_which_a_test_needs_three(tmp_path: Path) -> None:
     for label, flops, values in (("adam", 2e18, (0.9, 0.901, 0.902)), ("muon", 1e18, (0.9, 0.901))):
         for seed, value in enumerate(values):
             write_results(tmp_path / f"runs/{label}/{seed}", [measured(flops, value, label=label)])
     result, html = board(tmp_path / "out", folders={"": f"{tmp_path}/runs"}, targets={"small": 0.95})
-    assert result["tracks"]["small"] == {"reached": 2, "record": "adam"}
+    assert result["tracks"]["small"] == {"reached": 2, "best": "adam"}
     assert "2 runs of 3" in html
 
 

@@ -90,6 +90,6 @@ def test_faster_needs_three_seeds_and_a_small_p() -> None:
         "pair": "2 runs of 3",
         "shown": "faster",
         "earlier": "first",
-        "slower": "not faster than the record",
+        "slower": "not faster than the best",
         "copied": "equal runs",
     }
