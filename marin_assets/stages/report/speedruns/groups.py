@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from marin_assets.stages.report.speedruns.entry import Entry
+from marin_assets.stages.report.speedruns.power_law import SAME
 
 SEEDS = 3
 """Runs of which a group has at least so many for a test."""
 P = 0.01
 """The p-value of what is shown is below this, as in the speedruns of modded-nanogpt (KellerJordan/modded-nanogpt)."""
-SAME_SIZE = 0.01
-"""Relative difference of model FLOPs up to which runs of one recipe are seeds of one size."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -81,7 +80,7 @@ def grouped(entries: Iterable[Entry]) -> list[Group]:
 
 
 def _is_same_size(first: Entry, second: Entry) -> bool:
-    close = math.isclose(first.model_flops, second.model_flops, rel_tol=SAME_SIZE)
+    close = math.isclose(first.model_flops, second.model_flops, rel_tol=SAME)
     return close and first.model_size == second.model_size
 
 
@@ -123,23 +122,35 @@ class Finish:
 
 
 def track_of(groups: Iterable[Group], target: float) -> list[Finish]:
-    """The groups whose mean reaches the target, the fewest model FLOPs first.
+    """The groups whose mean reaches the target, the fewest model FLOPs first. Of each label they are its smallest size,
+    and the smallest that a test shows.
 
     In the order of their times, the first that reaches it by a test (at least SEEDS runs, p < P) is "first", and each
     later one with fewer FLOPs than all of those before is "faster".
     """
     reaching = [group for group in groups if _signed(group.mean, group.entries[0]) <= _signed(target, group.entries[0])]
-    verdicts, best = {}, math.inf
-    for group in sorted(reaching, key=lambda group: (group.completed, group.flops)):
-        p = p_better(group.values, target, group.entries[0].goal)
+    finishes, best = [], math.inf
+    for group in sorted(_smallest(reaching, target), key=lambda group: (group.completed, group.flops)):
+        p = _p_of(group, target)
         if not is_significant(group.values, p):
             verdict = why_not(group.values, p)
         elif group.flops < best:
             verdict, best = ("first" if best == math.inf else "faster"), group.flops
         else:
             verdict = "not faster than the best"
-        verdicts[id(group)] = Finish(group=group, p=p, verdict=verdict)
-    return sorted(verdicts.values(), key=lambda finish: finish.group.flops)
+        finishes.append(Finish(group=group, p=p, verdict=verdict))
+    return sorted(finishes, key=lambda finish: finish.group.flops)
+
+
+def _smallest(groups: Iterable[Group], target: float) -> Iterator[Group]:
+    for smallest, *larger in by_label(groups).values():
+        yield smallest
+        if not is_significant(smallest.values, _p_of(smallest, target)):
+            yield from [group for group in larger if is_significant(group.values, _p_of(group, target))][:1]
+
+
+def _p_of(group: Group, target: float) -> float | None:
+    return p_better(group.values, target, group.entries[0].goal)
 
 
 def why_not(values: Sequence[float], p: float | None) -> str:

@@ -10,7 +10,7 @@ from marin_assets.stages.report.report import template
 from marin_assets.stages.report.speedruns.chart import draw_recipes, legend_of
 from marin_assets.stages.report.speedruns.groups import Group, by_label
 from marin_assets.stages.report.speedruns.power_law import PowerLawError
-from marin_assets.stages.report.speedruns.tables import baseline_of, flops, forecast_rows, group_rows, speedup_rows
+from marin_assets.stages.report.speedruns.tables import baseline_of, forecast_rows, group_rows, speedup_rows
 
 SECTIONS: Mapping[str, Any] = {"facts": (), "front_chart": "", "tracks": (), "rows": (), "left_out": ()}
 """Sections that a page lacks unless they are given."""
@@ -47,7 +47,7 @@ def scaling_sections(
         "baseline": baseline,
         "floor": "" if floor is None else f"{floor:g}",
         "forecasts": [],
-        "forecast_flops": "" if forecast_flops is None else flops(forecast_flops),
+        "forecast_flops": "" if forecast_flops is None else f"{forecast_flops:.3g}".replace("e+", "e"),
     }
     if forecast_flops is not None and is_loss:
         sections["forecasts"] = forecast_rows(labels, forecast_flops, floor)

@@ -25,6 +25,8 @@ EXPONENTS = (0.005, 2.0)
 """The exponents b that are searched."""
 GRID = 60
 CONFIDENCE = 0.90
+SAME = 0.01
+"""Relative difference up to which two FLOPs are those of one size."""
 
 
 class PowerLawError(InvalidInputError):
@@ -186,7 +188,7 @@ def speedup_of(flops: float, loss: float, baseline: Baseline) -> Speedup:
     x = math.log(flops) - baseline.mean
     spread = baseline.deviation * math.sqrt(1 + 1 / baseline.points + x * x / baseline.squares)
     factor = math.exp(float(stdtrit(baseline.points - 2, (1 + CONFIDENCE) / 2)) * spread / baseline.alpha)
-    is_within = baseline.smallest <= flops <= baseline.largest
+    is_within = baseline.smallest * (1 - SAME) <= flops <= baseline.largest * (1 + SAME)
     return Speedup(value=value, low=value / factor, high=value * factor, is_within=is_within)
 
 

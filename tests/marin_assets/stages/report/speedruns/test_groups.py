@@ -93,3 +93,14 @@ def test_faster_needs_three_seeds_and_a_small_p() -> None:
         "slower": "not faster than the best",
         "copied": "equal runs",
     }
+
+
+def test_a_recipe_is_on_a_track_at_its_smallest_size_and_at_the_smallest_that_a_test_shows() -> None:
+    runs = [
+        *seeds("adam", 1e18, [1.0]),
+        *seeds("adam", 2e18, [0.95, 0.951]),
+        *seeds("adam", 4e18, [0.9, 0.901, 0.902]),
+        *seeds("adam", 8e18, [0.8, 0.801, 0.802]),
+    ]
+    finishes = track_of(grouped(runs), 1.1)
+    assert [(finish.group.flops, finish.verdict) for finish in finishes] == [(1e18, "single run"), (4e18, "first")]
