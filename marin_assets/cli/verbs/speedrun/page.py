@@ -12,7 +12,8 @@ import argparse
 import dataclasses
 import math
 
-from marin_assets.run.options import FailedError, OptionError, add_prefix, prefix_of
+from marin_assets.cli.render.page_file import output_folder, write_page
+from marin_assets.run.options import OptionError, add_prefix, prefix_of
 from marin_assets.run.output import print_line
 from marin_assets.stages.report.speedruns.board import PAGE, SpeedrunBoardConfig, board_of, check_board
 from marin_assets.stages.report.speedruns.entry import RESULTS
@@ -21,7 +22,6 @@ from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.ray_tpu.environment.extras import missing_in_environment
 from marin_resources.ray_tpu.requirements import Requirements
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.files import write_bytes
 from marin_resources.storage.index.complete import CompleteOutputs
 from marin_resources.storage.paths import join
 
@@ -58,18 +58,12 @@ def run(options: argparse.Namespace) -> int:
         )
     )
     check_board(config)
+    folder = output_folder(options.output, "marin speedrun page")
     reads = [read for folder in options.folders for read in read_entries(folder)]
     if options.prefix is not None or not options.folders:
         reads += _of_prefix(prefix_of(options))
     page, _, _ = board_of(config, reads)
-    file = join(options.output, PAGE)
-    try:
-        write_bytes(file, page)
-    except OSError as error:
-        raise FailedError(
-            f"The page cannot be written to {file!r}: {error.strerror or error}. Pass another folder with --output DIR."
-        ) from error
-    print_line(file)
+    print_line(write_page(folder, PAGE, page))
     return 0
 
 
