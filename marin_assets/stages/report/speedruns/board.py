@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marin_assets.stages.report.compare_runs import GOALS
@@ -151,16 +151,15 @@ def board_of(
 
 
 def _of_steps(entries: Mapping[str, str]) -> list[Read]:
-    reads = []
+    reads: list[Read] = []
     for name, path in entries.items():
-        [*own] = read_entries(join(path, RESULTS))
-        reads += [Read(name=name, path=read.path, info=read.info, faults=read.faults) for read in own]
+        reads += [replace(read, name=name) for read in read_entries(join(path, RESULTS))]
     return reads
 
 
 def _of_folders(folders: Mapping[str, str]) -> list[Read]:
     return [
-        Read(name="/".join(filter(None, (name, read.name))), path=read.path, info=read.info, faults=read.faults)
+        replace(read, name="/".join(filter(None, (name, read.name))))
         for name, folder in folders.items()
         for read in read_entries(folder)
     ]

@@ -21,6 +21,8 @@ FORMS = ("circle", "square", "diamond")
 RADIUS = 4.0
 MARGIN = 0.03
 """Share of the axes that is left free at each end."""
+LEAST_MARGIN = 0.2
+"""The least at the ends of the axis of FLOPs, in powers of ten: a single size has a number beside it."""
 FEW_TICKS = 3
 
 
@@ -79,11 +81,11 @@ def legend_of(labels: Iterable[str]) -> list[tuple[str, str, str]]:
 def _axes(flops: Sequence[float], values: Sequence[float], metric: str) -> tuple[str, At]:
     """The grid with its numbers, and the function from (log10 of FLOPs, value) to pixels."""
     low, high = math.log10(min(flops)), math.log10(max(flops))
-    wide = max(high - low, 0.2) * MARGIN
+    wide = max((high - low) * MARGIN, LEAST_MARGIN)
     across = flop_ticks(low - wide, high + wide)
     tall = max(max(values) - min(values), 1e-9 * abs(max(values)), 1e-12) * MARGIN
     up = ticks(min(values) - tall, max(values) + tall, 6)
-    at = scales(low - wide, max(high, low) + wide, up[0], up[-1])
+    at = scales(low - wide, high + wide, up[0], up[-1])
     lines = [
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at(low, y)[1]:.1f}" y2="{at(low, y)[1]:.1f}"/>'
         f'<text class="tick" x="{LEFT - 8}" y="{at(low, y)[1] + 4:.1f}" text-anchor="end">{y:.6g}</text>'
@@ -107,7 +109,7 @@ def flop_ticks(low: float, high: float) -> list[float]:
     if len(within) >= FEW_TICKS:
         return within[:: -(-len(within) // 8)]
     finer = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-    return [c for c in finer if low <= math.log10(c) <= high] or [10.0**low]
+    return [c for c in finer if low <= math.log10(c) <= high]
 
 
 def _title_of_group(group: Group, metric: str) -> str:

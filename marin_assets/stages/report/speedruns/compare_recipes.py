@@ -123,6 +123,11 @@ def _row(group: Group) -> dict[str, Any]:
 def _check(config: CompareRecipesConfig) -> None:
     if not config.recipes or not all(config.recipes.values()):
         raise ReportError("A comparison of recipes has a recipe without trainings, expected {recipe: [training, …]}.")
+    for recipe, paths in config.recipes.items():
+        if len(set(paths)) < len(paths):
+            raise ReportError(
+                f"The recipe {recipe!r} has a training twice, expected each once: it is one seed, not two."
+            )
     check_comparison(config.goal, config.baseline, config.floor, config.forecast_flops)
     if config.baseline is not None and config.baseline not in config.recipes:
         raise ReportError(f"The baseline is {config.baseline!r}, {expected_one_of(config.baseline, config.recipes)}")

@@ -25,7 +25,7 @@ from marin_assets.stages.report.compare_runs import GOALS, METRICS, value_of
 from marin_assets.stages.report.records import ReportError, StepRecord, read_records
 from marin_assets.stages.report.speedruns.entry import BACKWARD, RESULTS, TIME, Entry, results_file
 from marin_assets.stages.report.speedruns.faults import faults_of
-from marin_assets.stages.report.speedruns.hardware import DURATION, Hardware, hardware_of
+from marin_assets.stages.report.speedruns.hardware import DURATION, PEAK, Hardware, hardware_of
 from marin_assets.stages.report.speedruns.read import TRACKED, info_of_tracked
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
@@ -131,7 +131,7 @@ def measure(
 
 
 def _of_metrics(training: StepRecord) -> dict[str, Any]:
-    rows = [row for row in training.rows(METRICS)] if training.has(METRICS) else []
+    rows = _rows(training)
     counted = next((row for row in reversed(rows) if TOKENS in row and GFLOPS in row), None)
     if counted is None:
         raise ReportError(
@@ -168,6 +168,18 @@ def _of_metrics(training: StepRecord) -> dict[str, Any]:
         "resumed_from_step": result.get("resumed_from_step"),
         "notes": list(_notes(training, hardware, len(durations), starts)),
     }
+
+
+def _rows(training: StepRecord) -> list[dict[str, Any]]:
+    """The rows of the metrics with what is needed alone: a training has millions of steps."""
+    names = (DURATION, PEAK, TOKENS, GFLOPS)
+    try:
+        rows = training.rows(METRICS) if training.has(METRICS) else ()
+        return [{name: row[name] for name in names if name in row} for row in rows]
+    except (ValueError, TypeError) as error:
+        raise ReportError(
+            f"{join(training.path, METRICS)!r} is damaged ({error}). Compute the training again."
+        ) from None
 
 
 def _notes(training: StepRecord, hardware: Hardware, timed: int, starts: int) -> Sequence[str]:

@@ -202,3 +202,16 @@ def test_a_mistake_is_one_sentence(fields: Any, sentence: str, tmp_path: Path, m
     write_results(tmp_path / "runs/a", [measured(1e18, 0.9, label="adam")])
     with pytest.raises((ReportError, SpeedrunError), match=sentence):
         board(tmp_path / "out", **fields)
+
+
+def test_one_run_is_a_page_with_a_number_on_its_axis(tmp_path: Path) -> None:
+    write_results(tmp_path / "runs/a", [measured(9.87e17, 0.9)])
+    result, html = board(tmp_path / "out", folders={"": f"{tmp_path}/runs"})
+    assert result["front"] == ["a"]
+    assert ">1e18</text>" in html
+
+
+def test_a_training_twice_is_no_second_seed(tmp_path: Path) -> None:
+    training = store_training(tmp_path)
+    with pytest.raises(ReportError, match="The recipe 'adam' has a training twice"):
+        recipes(tmp_path / "out", recipes={"adam": [training, training]})

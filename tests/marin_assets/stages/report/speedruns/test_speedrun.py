@@ -201,3 +201,10 @@ def test_the_names_of_the_metrics_are_those_of_a_training() -> None:
 
     assert metrics.PEAK == PEAK
     assert {"throughput/duration", "throughput/total_tokens", "throughput/total_gflops"} <= set(metrics.KEPT)
+
+
+def test_a_damaged_file_of_metrics_is_one_sentence(tmp_path: Path) -> None:
+    training = store_training(tmp_path)
+    (Path(training) / "metrics.jsonl").write_text('{"step": 2}\n{"st')
+    with pytest.raises(ReportError, match="is damaged"):
+        written(training, tmp_path / "out")
