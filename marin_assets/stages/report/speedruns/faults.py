@@ -48,8 +48,8 @@ MEASURED = ("training_time", "training_hardware_flops", "num_devices", "num_chip
 MAY_BE_NULL = (*MEASURED, "run_completion_timestamp")
 """With a sentence in `notes`."""
 POSITIVE = ("model_size", "total_tokens", "model_flops", "model_flops_per_token", *MEASURED)
-LARGEST = 1e300
-"""Larger numbers are no floats."""
+LARGEST = 1e100
+"""The product of three larger numbers is no float."""
 GOALS = ("min", "max")
 FITS = 0.01
 """Relative difference up to which a product fits: files have numbers of 3 digits or more."""
@@ -132,7 +132,8 @@ def _products(info: Mapping[str, Any]) -> Iterator[str]:
     config = info["train_config"]
     steps, batch, length = (config.get(name) for name in ("num_train_steps", "train_batch_size", "train_seq_len"))
     length = length or info["model_config"].get("max_seq_len") or info["model_config"].get("seq_len")
-    if all(type(number) is int for number in (steps, batch, length)) and not _fits(tokens, steps * batch * length):
+    are_counts = all(_is_a(number, int) and number > 0 for number in (steps, batch, length))
+    if are_counts and not _fits(tokens, steps * batch * length):
         yield (
             f"'total_tokens' is {tokens:,}, and {steps:,} steps of {batch:,} sequences of {length:,} tokens are "
             f"{steps * batch * length:,}. Correct one of them."
@@ -184,14 +185,17 @@ def accelerator_of(info: Mapping[str, Any]) -> str | None:
 
 def _slices(resources: Mapping[str, Any], hosts: int) -> int:
     """The number of slices; Marin's newer files have that of hosts."""
-    counts = [resources.get("slice_count"), (resources.get("replicas") or 0) // hosts]
-    return next((count for count in counts if type(count) is int and count > 0), 1)
+    for name, hosts_each in (("slice_count", 1), ("replicas", hosts)):
+        count = resources.get(name)
+        if isinstance(count, int) and _is_a(count, int) and count >= hosts_each:
+            return count // hosts_each
+    return 1
 
 
 def _is_a(value: Any, kind: type) -> bool:
     if isinstance(value, bool):
         return False
-    if kind in (int, float) and isinstance(value, int) and abs(value) > LARGEST:
+    if isinstance(value, int | float) and abs(value) > LARGEST:
         return False
     return isinstance(value, int | float if kind is float else kind)
 

@@ -7,7 +7,7 @@ Out: entries, named by the folders of their files; and a sentence for each fault
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -67,16 +67,6 @@ def read_entries(path: str) -> list[Read]:
     return [read for file in files for read in _read(file, path.rstrip("/"))]
 
 
-def require_right(reads: Iterable[Read]) -> list[Entry]:
-    """The entries. Raises SpeedrunError with the first fault."""
-    entries = []
-    for read in reads:
-        if read.faults:
-            raise SpeedrunError(f"{read.path}: {read.faults[0]} `marin speedrun check` lists all faults.")
-        entries.append(read.entry)
-    return entries
-
-
 def duplicates(reads: Iterable[Read]) -> Iterator[tuple[Read, str]]:
     """Each entry with the numbers of an earlier one, and the sentence for it."""
     first: dict[tuple[Any, ...], Read] = {}
@@ -122,14 +112,17 @@ def info_of_tracked(data: bytes, path: str) -> dict[str, Any]:
         records = [json.loads(line) for line in lines]
         merged = {key: value for record in records for key, value in record["summary"].items()}
         config = {key: value for record in records for key, value in (record.get("config") or {}).items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _info_of(merged, config)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, OSError, RecursionError):
         raise SpeedrunError(
             f'{path!r} is no {TRACKED} of Marin\'s, expected a line {{"config": {{…}}, "summary": {{…}}}}.'
         ) from None
-    tokens, gflops = merged.get("throughput/total_tokens"), merged.get("throughput/total_gflops")
-    flops = None if gflops is None else gflops * 1e9
+
+
+def _info_of(summary: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    tokens, gflops = summary.get("throughput/total_tokens"), summary.get("throughput/total_gflops")
+    flops, stamp = None if gflops is None else gflops * 1e9, summary.get("_timestamp")
     trainer = config.get("trainer") or {}
-    stamp = merged.get("_timestamp")
     return {
         "author": {"name": "unknown", "affiliation": "", "url": ""},
         "description": f"Imported from {TRACKED}.",
@@ -137,17 +130,13 @@ def info_of_tracked(data: bytes, path: str) -> dict[str, Any]:
         "train_config": {name: trainer.get(name) for name in ("num_train_steps", "train_batch_size")},
         "tokenized_dataset": None,
         "resources": None,
-        "model_size": merged.get("parameter_count"),
+        "model_size": summary.get("parameter_count"),
         "total_tokens": None if tokens is None else int(tokens),
         "model_flops": flops,
         "model_flops_per_token": flops / tokens / BACKWARD if flops and tokens else None,
         **dict.fromkeys(("num_devices", "num_chips", "device_flops", "training_time", "training_hardware_flops")),
-        **{key: value for key, value in merged.items() if key.startswith("eval/") and _is_number(value)},
+        **{key: value for key, value in summary.items() if key.startswith("eval/")},
         "run_completion_timestamp": None if stamp is None else datetime.fromtimestamp(stamp, UTC).strftime(TIME),
         "wandb_run_link": None,
         "notes": [NOT_TIMED],
     }
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

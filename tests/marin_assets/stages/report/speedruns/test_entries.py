@@ -52,6 +52,8 @@ def test_older_files_of_marins_lack_fields_and_are_right() -> None:
         ({"total_tokens": 1.5}, "'total_tokens' is 1.5, expected a whole number."),
         ({"total_tokens": 0}, "'total_tokens' is 0, expected a finite number above 0."),
         ({"model_flops": 10**400}, "expected a number."),
+        ({"total_tokens": 10**101}, "expected a whole number."),
+        ({"training_time": float("inf")}, "'training_time' is inf, expected a number."),
         ({"training_time": float("nan")}, "'training_time' is nan, expected a finite number above 0."),
         ({"training_time": None}, "'training_time' is null, expected a number, or null with a sentence"),
         ({"training_time": -4.0}, "'training_time' is -4.0, expected a finite number above 0."),
@@ -91,6 +93,12 @@ def test_a_missing_key_is_named(name: str) -> None:
     info = run_info()
     del info[name]
     assert [fault for fault in faults_of(info) if repr(name) in fault and "is missing" in fault]
+
+
+def test_odd_values_beside_the_numbers_are_passed_over() -> None:
+    odd = {"tpu_type": "v5p-32", "slice_count": "one", "replicas": [4], "device": 5}
+    config = {"num_train_steps": 10**400, "train_batch_size": "16", "train_seq_len": -1}
+    assert faults_of(run_info(resources=odd, train_config=config, model_config={"max_seq_len": {}})) == []
 
 
 def test_numbers_that_were_not_measured_are_null_with_a_sentence() -> None:
@@ -168,7 +176,21 @@ def test_marins_copy_of_what_was_logged_is_an_entry_without_times(tmp_path: Path
     assert read_entries(str(tmp_path / "again"))[0].info == read.info
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"config": {}}', '{"summary": 5}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"config": {}}',
+        '{"summary": 5}',
+        '{"summary": {"throughput/total_tokens": "many"}}',
+        '{"summary": {"throughput/total_gflops": {}, "throughput/total_tokens": 4}}',
+        '{"summary": {"_timestamp": 1e300}}',
+        '{"summary": {}, "config": {"trainer": [1]}}',
+        "[" * 100_000,
+    ],
+)
 def test_what_is_no_copy_of_marins_is_a_fault(text: str, tmp_path: Path) -> None:
     (tmp_path / "tracker_metrics.jsonl").write_text(text)
     [read] = read_entries(str(tmp_path))
