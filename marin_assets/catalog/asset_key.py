@@ -21,10 +21,10 @@ from marin_assets.step.graph import Node
 OUTPUT_KINDS = frozenset(
     {
         *("raw", "documents", "attributes", "clusters", "examples", "classifiers", "selected", "consolidated"),
-        *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation"),
+        *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation", "speedruns"),
         *("generated", "report", "snapshots", "checkpoint_evaluation", "comparisons", "perplexity", "losses"),
         *("samples", "labels", "datashop", "uploads", "rows", "questions", "searched", "contamination"),
-        *("answers", "judgements", "grades", "checkpoint_perplexity", "speedruns"),
+        *("answers", "judgements", "grades", "checkpoint_perplexity"),
     }
 )
 """First segments that name a kind of output: Marin's, and those of the quickstart.
