@@ -48,14 +48,15 @@ def hardware_of(training: StepRecord, rows: Sequence[Mapping[str, Any]]) -> Hard
     kind, devices = _pool_type(training), training.result.get(DEVICES) or {}
     if any(PEAK in row for row in timed):
         return _by_step(kind, devices, timed)
-    if devices.get("peak_flops") is None and devices:
+    hardware = _by_pool(training, kind, math.fsum(row[DURATION] for row in timed))
+    if hardware.flops is None and devices and devices.get("peak_flops") is None:
         return Hardware(
             kind=kind or devices.get("kind"),
             devices=devices.get("count"),
             missing=f"No peak of the device {devices.get('kind')!r} is on record, so the operations of the hardware "
             "are not known.",
         )
-    return _by_pool(training, kind, math.fsum(row[DURATION] for row in timed))
+    return hardware
 
 
 def _by_step(kind: str | None, devices: Mapping[str, Any], timed: Sequence[Mapping[str, Any]]) -> Hardware:

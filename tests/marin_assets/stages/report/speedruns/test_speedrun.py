@@ -103,6 +103,13 @@ def test_what_is_not_known_is_null_with_a_sentence(record: Any, sentence: str, t
     assert any(sentence in note for note in info["notes"])
 
 
+def test_chips_whose_peak_levanter_lacks_have_that_of_the_catalogue(tmp_path: Path) -> None:
+    devices = {"kind": "TPU v2", "count": 8, "peak_flops": None}
+    spent = {"pool": "tpu_v2_8", "wall_s": 10.0, "device_s": 40.0}
+    info = written(store_training(tmp_path, result={DEVICES: devices}, spent=spent), tmp_path / "out")
+    assert (info["num_chips"], info["device_flops"], info["resources"]["device"]["variant"]) == (4, 46e12, "v2-8")
+
+
 def test_steps_without_a_peak_among_others_leave_the_sum_unknown(tmp_path: Path) -> None:
     rows = training_rows(10, **{PEAK: 4 * 275e12})
     del rows[4][PEAK]
