@@ -77,12 +77,13 @@ next: .venv-next/.synced ## the repairs of Dagster, and private uses of Ray, wit
 	PYTHONPATH=$(CURDIR) .venv-next/env/bin/python -m pytest --tb=line --timeout 300 -m "not long" \
 		-W "ignore:Found version mismatch" $(REPAIRS)
 
-check: init ## linters, words, types, layers
+check: init ## linters, words, types, layers, submitted speedruns
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/python .ci/words.py
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	@test ! -d speedruns || .venv/bin/python -m marin_assets.cli speedrun check speedruns
 
 fix: init ## what the linters can fix
 	.venv/bin/ruff check --fix .

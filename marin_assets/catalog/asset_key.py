@@ -21,7 +21,7 @@ from marin_assets.step.graph import Node
 OUTPUT_KINDS = frozenset(
     {
         *("raw", "documents", "attributes", "clusters", "examples", "classifiers", "selected", "consolidated"),
-        *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation"),
+        *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation", "speedruns"),
         *("generated", "report", "snapshots", "checkpoint_evaluation", "comparisons", "perplexity", "losses"),
         *("samples", "labels", "datashop", "uploads", "rows", "questions", "searched", "contamination"),
         *("answers", "judgements", "grades", "checkpoint_perplexity", "scaling_laws"),

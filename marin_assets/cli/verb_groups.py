@@ -30,6 +30,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "page": "an experiment as HTML",
         "partitions": "those of a step",
         "generate": "a model continues a text",
+        "speedrun": "cost and loss of trainings",
     },
     "Storage": {
         "gc": "free what nothing needs",

@@ -77,7 +77,9 @@ if TYPE_CHECKING:
     from marin_assets.defaults.sources.stackexchange import default_stackexchange
     from marin_assets.defaults.sources.wikipedia import default_wikipedia
     from marin_assets.defaults.sources.wikipedia_xml import default_wikipedia_xml
+    from marin_assets.defaults.speedruns import default_recipe_comparison, default_speedrun, default_speedrun_board
     from marin_assets.stages.download.stores.access import StoreAccess
+    from marin_assets.stages.report.speedruns.speedrun import Author
 
 MODULES = {
     "contamination": "default_contamination default_questions",
@@ -99,12 +101,15 @@ MODULES = {
     "sources.hub": "default_download_hf default_upload",
     "sources.nemotron": "default_nemotron_cc",
     "sources.own_crawl": "OwnCrawl default_crawl",
+    "speedruns": "default_recipe_comparison default_speedrun default_speedrun_board",
 }
 LATE = {name: f"{__name__}.{module}" for module, names in MODULES.items() for name in names.split()}
+LATE["Author"] = "marin_assets.stages.report.speedruns.speedrun"
 LATE["StoreAccess"] = "marin_assets.stages.download.stores.access"
 """Names that are imported when they are used, with their modules: sources of data, of which an experiment has few."""
 
 __all__ = [
+    "Author",
     "Datashop",
     "Forecast",
     "GridPoint",
@@ -152,12 +157,15 @@ __all__ = [
     "default_pubmed",
     "default_python_text",
     "default_questions",
+    "default_recipe_comparison",
     "default_report",
     "default_rl",
     "default_rl_eval",
     "default_scaling_law",
     "default_sft",
     "default_snapshot",
+    "default_speedrun",
+    "default_speedrun_board",
     "default_stackexchange",
     "default_suite_scores",
     "default_text_files",

@@ -81,7 +81,7 @@ IMPORTS: Mapping[str, str] = {
     "LlamaConfig": "ModelSpec of marin_assets.stages.train.specs.model, with the same fields and a family",
     "default_lm_log_probs": "default_perplexity of marin_assets.defaults, with the loss of every token",
     "default_save_logprobs": "default_perplexity of marin_assets.defaults, with the loss of every token",
-    "default_speedrun": "default_train, whose record has time, device hours and result; `marin cost` sums them",
+    "SpeedrunConfig": "default_speedrun(name, default_train(…), author=Author(name=…), description=…)",
     "default_scaling_law_pred": "default_comparison of marin_assets.defaults, which ranks runs and fits no law",
     # evaluation
     "EvalTaskConfig": "EvalTask of marin_assets.stages.evaluate.suites",
@@ -96,6 +96,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "default_dpo",
         "default_eval",
         "default_sft",
+        "default_speedrun",
         "default_tokenize",
         "default_train",
     ),

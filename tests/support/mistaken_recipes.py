@@ -236,6 +236,9 @@ RECIPES = [
     of("b = grid('raw/a', {'count': [1]})", "base='raw/a'", "expected Step"),
     of("b = default_comparison('b', [a, a])", "runs=[Step('raw/a'), Step('raw/a')]", "expected Mapping"),
     of("b = default_comparison('b', {'a': a}, goal='mim')", "goal is 'mim'", "Did you mean 'min'"),
+    of("b = default_speedrun('b', 'raw/a', author='x', description='y')", "'raw/a'", "expected a step that trains"),
+    of("b = default_speedrun('b', a, author='x', description='y', goal='mim')", "'mim'", "Did you mean 'min'"),
+    of("b = default_speedrun_board('b', baseline='x', folders={'a': 'x'})", "baseline is 'x' without a floor"),
     of(
         "b = Step(name='raw/b', fn=ingest, config=IngestConfig(input_path='x', bad_rows='dorp'))",
         "bad_rows is 'dorp'",

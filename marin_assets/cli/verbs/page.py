@@ -10,23 +10,21 @@ nothing, and prints the path of the page.
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from marin_assets.catalog.code_location import select_nodes
 from marin_assets.catalog.experiments_folder import experiment_names
+from marin_assets.cli.render.page_file import output_folder, write_page
 from marin_assets.experiment_page.from_graph import steps_of_graph
 from marin_assets.experiment_page.from_record import steps_of_record
 from marin_assets.experiment_page.page import page_of
 from marin_assets.experiment_page.page_steps import PageSteps
-from marin_assets.run.options import FailedError, OptionError, add_prefix, prefix_of
+from marin_assets.run.options import OptionError, add_prefix, prefix_of
 from marin_assets.run.output import print_line
 from marin_assets.run.plan_options import words_of
 from marin_assets.step.graph import build_graph
 from marin_resources.ray_tpu.fleet.fleet import store_at
 from marin_resources.storage.control.control import require_reachable
-from marin_resources.storage.files import write_bytes
-from marin_resources.storage.paths import is_local, join
 from marin_resources.types.near_names import expected_one_of
 
 
@@ -44,27 +42,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    folder = _folder(options.output)
+    folder = output_folder(options.output, "marin page")
     experiment = _experiment(options)
-    file = join(folder, f"{experiment.title}.html")
-    html = page_of(experiment)
-    try:
-        write_bytes(file, html.encode())
-    except OSError as error:
-        raise FailedError(
-            f"The page cannot be written to {file!r}: {error.strerror or error}. Pass another folder with --output DIR."
-        ) from error
-    print_line(file)
+    print_line(write_page(folder, f"{experiment.title}.html", page_of(experiment).encode()))
     return 0
-
-
-def _folder(output: str) -> str:
-    """The folder of the page. Raises OptionError if it is none."""
-    if not is_local(output):
-        return output
-    if os.path.exists(output) and not os.path.isdir(output):
-        raise OptionError(f"marin page: --output is {output!r}, which is a file. Expected a folder.")
-    return output.rstrip("/") or "/"
 
 
 def _experiment(options: argparse.Namespace) -> PageSteps:

@@ -84,6 +84,7 @@ def _run_once(
     validation_loss: str,
 ) -> FinishedRun | None:
     from marin_assets.stages.train.levanter_run import all_hosts  # jax and Levanter take 3 s to import
+    from marin_assets.stages.train.levanter_run.devices.peaks import devices_of_jax
 
     checkpoints = join(config.output_path, CHECKPOINTS)
     all_hosts.join_hosts()
@@ -143,6 +144,7 @@ def _run_once(
         links=links,
         start=start,
         validation_loss=validation_loss,
+        devices=devices_of_jax(),
     )
 
 
@@ -158,6 +160,8 @@ class FinishedRun:
     """Tracker -> where a person finds the run."""
     validation_loss: str
     """The metric that is the validation loss of the exported model."""
+    devices: Mapping[str, Any]
+    """Those of this attempt, as `devices_of_jax` has them."""
 
     @property
     def first_step(self) -> int:
@@ -169,8 +173,8 @@ def result_of(run: FinishedRun) -> dict[str, Any]:
     """Return tokens_per_second (median over the steps), train_loss_end (mean of the last 10 losses that are finite, or
     None), loss_curve, validation_curve and CURVES (means over 40 equal parts of the steps), model_path, plots, links
     (of the trackers), flops (of the whole training, by Levanter's count of the model), mfu (median share of the
-    devices' peak, where that is known), the numbers of `health_of`, resumed_from_step, and with a start started_from
-    (path, step, optimizer_state).
+    devices' peak, where that is known), devices (kind, count, peak_flops), the numbers of `health_of`,
+    resumed_from_step, and with a start started_from (path, step, optimizer_state).
     """
     losses = _values(run.rows, "train/loss")
     return {
@@ -183,6 +187,7 @@ def result_of(run: FinishedRun) -> dict[str, Any]:
         "plots": [PLOT, CURVES_PLOT],
         "links": dict(run.links),
         **_flops(run.rows),
+        "devices": dict(run.devices),
         **health_of(run.rows, validation=run.validation_loss.removesuffix("loss")),
         "resumed_from_step": run.resumed_from_step,
         **({} if run.start is None else {"started_from": run.start.describe()}),

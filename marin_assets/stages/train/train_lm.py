@@ -70,8 +70,9 @@ def train_lm(config: TrainLmConfig) -> dict[str, Any]:
     start), with an average of the weights loss_end_unaveraged, train_loss_end (mean of the last 10 steps), loss_curve
     (means of the training loss over 40 equal parts of the steps), validation_curve and the same of CURVES, model_path,
     plots, links (of the trackers), flops (of the whole training, by Levanter's count of the model), mfu (median share
-    of the devices' peak, where that is known), the numbers of `health_of`, resumed_from_step (the own checkpoint's
-    step, or None), with a start started_from (path, step, optimizer_state); on other hosts than the first, nothing.
+    of the devices' peak, where that is known), devices (kind, count, peak_flops), the numbers of `health_of`,
+    resumed_from_step (the own checkpoint's step, or None), with a start started_from (path, step, optimizer_state); on
+    other hosts than the first, nothing.
     Raises TrainError for an invalid config, a start that does not fit, a loss that is not finite, or if the step
     requests a TPU or GPU and jax finds none; InputError for caches that do not match.
     """

@@ -13,6 +13,7 @@ from levanter.tracker.tracker import NoopTracker, Tracker, TrackerConfig
 from rigging.log_setup import configure_logging
 
 from marin_assets.stages.train.metrics.metrics import (
+    PEAK,
     TIMES,
     TRAIN_ONLY,
     UNTRAINED_STEP,
@@ -72,6 +73,7 @@ class MetricsTracker(Tracker):
         self.initial_evaluation_at = initial_evaluation_at
         self.shown = {**SHOWN, validation_loss: "validation_loss"}
         self.parameters = self.trained_parameters = 0
+        self.peak: dict[str, float] = {}
         self.latest: dict[str, float] = {}
         self.row_of: int | None = None
         """The step of the last row."""
@@ -88,7 +90,7 @@ class MetricsTracker(Tracker):
         if kept.keys() <= TIMES and step != self.row_of:
             return
         if "train/loss" in kept:
-            kept |= self.of_step(int(step))
+            kept |= {**self.of_step(int(step)), **self.peak}
         self.row_of = step
         self.metrics.add(int(step), kept)
         shown = {
@@ -100,6 +102,8 @@ class MetricsTracker(Tracker):
             self.progress.advance(int(step), kept["train/loss"])
 
     def log_summary(self, metrics: Mapping[str, Any]) -> None:
+        if PEAK in metrics:  # of the devices of this attempt: the next one may have others
+            self.peak = {PEAK: float(metrics[PEAK])}
         if "parameter_count" in metrics:
             self.parameters = int(metrics["parameter_count"])
             self.trained_parameters = int(metrics.get("trainable_parameter_count", 0))

@@ -37,6 +37,8 @@ KEPT = (
     "throughput/total_gflops",
     "throughput/mfu",
 )
+PEAK = "throughput/theoretical_flops"
+"""Operations a second at the peak of all devices of the training, where it is known. Of a step, in its row."""
 TRAIN_ONLY = ("train/", "throughput/", "grad/", "not_finite/")
 TIMES = frozenset({"throughput/loading_time", "throughput/hook_time"})
 """Logged after the loss of their step. They begin no row: Levanter logs them for steps 0 and 1 too."""

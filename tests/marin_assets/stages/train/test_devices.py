@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from marin_assets.stages.train.metrics.metrics import PEAK, MetricsFile, Progress
 from marin_resources.hardware.catalogue import find_gpu_type
 
 
@@ -77,3 +79,24 @@ def test_a_training_reaches_a_share_of_the_peak_that_the_catalogue_has(device: s
     assert gpu is not None
     assert gpu.bf16_tflops is not None
     assert peak == pytest.approx(gpu.bf16_tflops * 1e12, rel=0.02)
+
+
+def test_each_row_with_a_loss_has_the_peak_of_the_devices_of_its_attempt(tmp_path: Path) -> None:
+    from marin_assets.stages.train.levanter_run.tracker import MetricsTracker
+
+    metrics = MetricsFile(str(tmp_path / "metrics.jsonl"))
+    tracker = MetricsTracker(metrics, Progress(9, 100), finished=False)
+    tracker.log({"train/loss": 4.0, "throughput/duration": 0.5}, step=2)
+    tracker.log_summary({"throughput/theoretical_flops_per_device": 275e12, "throughput/theoretical_flops": 4 * 275e12})
+    tracker.log({"train/loss": 4.0, "throughput/duration": 0.5}, step=3)
+    tracker.log({"eval/loss": 4.0}, step=3)
+    assert [row.get(PEAK) for row in metrics.rows] == [None, 1.1e15]
+    metrics.close()
+
+
+def test_the_devices_of_this_machine_have_no_peak() -> None:
+    import jax
+
+    from marin_assets.stages.train.levanter_run.devices.peaks import devices_of_jax
+
+    assert devices_of_jax() == {"kind": "cpu", "count": jax.device_count(), "peak_flops": None}

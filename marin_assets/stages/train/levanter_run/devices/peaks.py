@@ -1,8 +1,12 @@
-"""The peak of devices by the catalogue, where Levanter's table has none or a wrong one: `mfu` is a share of it."""
+"""The devices of a training. Their peak is by the catalogue where Levanter's table has none or a wrong one: `mfu` is a
+share of it."""
 
 from __future__ import annotations
 
-from fray.device_flops import DEVICE_FLOPS
+from typing import Any
+
+import jax
+from fray.device_flops import DEVICE_FLOPS, device_flops_for_jax_device
 
 from marin_resources.hardware.catalogue import find_gpu_type
 
@@ -21,3 +25,11 @@ def correct_peaks() -> None:
         assert gpu is not None
         assert gpu.bf16_tflops is not None
         DEVICE_FLOPS[name] = {**DEVICE_FLOPS.get(name, {}), "bf16": gpu.bf16_tflops * 1e12}
+
+
+def devices_of_jax() -> dict[str, Any]:
+    """Return kind (jax's name), count and peak_flops (of one device, in operations a second; None where it is not
+    known) of the devices that jax has. A TPU's device is a chip, but of v2 and v3 a core, of which a chip has two."""
+    devices = jax.devices()
+    kind = devices[0].device_kind
+    return {"kind": kind, "count": len(devices), "peak_flops": device_flops_for_jax_device(kind)}
