@@ -79,7 +79,7 @@ def _missing_things(by_step: Mapping[str, Node]) -> MissingByStep:
     for name, config in configs.items():
         if needs[name] not in missing:
             pairs = config.missing_here()
-            missing[needs[name]] = tuple(MissingRequirement(verb="needs", what=what, remedy=fix) for what, fix in pairs)
+            missing[needs[name]] = tuple(MissingRequirement(verb="needs", what=need, remedy=fix) for need, fix in pairs)
     return {name: missing[need] for name, need in needs.items() if missing[need]}
 
 
