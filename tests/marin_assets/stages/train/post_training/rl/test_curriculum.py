@@ -164,7 +164,7 @@ def test_a_mistake_in_the_curriculum_is_a_sentence(mistake: str, tmp_path: Path)
 
 
 def three_lessons(model: str, output: Path, **changes: Any) -> TrainRlConfig:
-    """Lessons two of which open in the course of the training."""
+    """Three lessons: while it is trained one opens, another graduates, and the third stays closed."""
     lessons = lessons_of("the", "a", turns=lesson_of(Turns()))
     curriculum = rules(
         opens_after={"a": ("turns",), "the": ("turns", "a")}, plateau_examples=2, plateau_slope=1.0,
