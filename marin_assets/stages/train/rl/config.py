@@ -105,7 +105,7 @@ class TrainRlConfig:
     """Those of one process that samples, on a cluster: of one host."""
     weights_by: str = "file"
     """The way of the weights to the samplers: "file", below the output, or "flight", from the memory of the training by
-    Arrow Flight, which is faster from 100 MB on."""
+    Arrow Flight, for large weights whose store is slow, such as a bucket."""
     tolerated_mismatch: float | None = None
     """The largest difference between a token's log-probability in sampling and in the loss by the same weights, at the
     first step; None: 1e-4, or 0.2 with a compute of 16 bits."""

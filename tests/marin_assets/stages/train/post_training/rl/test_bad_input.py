@@ -22,6 +22,7 @@ from marin_assets.stages.train.rl.plan import Unit, units_of
 from marin_assets.stages.train.rl.rollout import Rollout, read_rollouts
 from marin_assets.stages.train.rl.sampling.environment_process import EnvironmentFault, EnvironmentProcess
 from marin_assets.stages.train.rl.sampling.sampler import DamagedUnitError, Sampler, read_unit, unit_path
+from marin_assets.stages.train.rl.sampling.unit import UnitSampler
 from marin_assets.stages.train.rl.train_rl import train_rl
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.storage.files import write_json
@@ -108,18 +109,18 @@ def unit_of_a_training(folder: Path) -> tuple[Any, Unit, list[Rollout]]:
 
 
 def written(unit: Unit, rollouts: list[Rollout], kind: str) -> str:
-    whole = json.dumps([encode(rollout) for rollout in rollouts])
+    whole = json.dumps([vars(rollout) for rollout in rollouts])
     others = [replace(rollout, step=unit.step + 4) for rollout in rollouts]
     return {
         "empty": "",
         "cut": whole[:-30],
         "no list": "3",
         "other rows": json.dumps([{"step": 3}]),
-        "another class": json.dumps([{"$dataclass": "no.such:Thing"}]),
-        "of a future step": json.dumps([encode(rollout) for rollout in others]),
-        "less": json.dumps([encode(rollout) for rollout in rollouts[1:]]),
-        "twice": json.dumps([encode(rollout) for rollout in [*rollouts, *rollouts]]),
-        "older weights": json.dumps([encode(replace(rollout, weights_step=0)) for rollout in rollouts]),
+        "another class": json.dumps([{"$dataclass": "no.such:Thing"}]),  # nothing is imported by it
+        "of a future step": json.dumps([vars(rollout) for rollout in others]),
+        "less": json.dumps([vars(rollout) for rollout in rollouts[1:]]),
+        "twice": json.dumps([vars(rollout) for rollout in [*rollouts, *rollouts]]),
+        "older weights": json.dumps([vars(replace(rollout, weights_step=0)) for rollout in rollouts]),
     }[kind]
 
 
@@ -138,13 +139,16 @@ def test_a_unit_that_does_not_have_its_rollouts_is_sampled_again(
         read_unit(config.output_path, unit)
     sampler = object.__new__(Sampler)
     sampler._config = config
-    monkeypatch.setattr(Sampler, "_sample", lambda self, planned: rollouts)
+    sampler._decoder = sampler._environments = sampler._digest = None
+    monkeypatch.setattr(Sampler, "_take_weights", lambda self, source: 0)
+    monkeypatch.setattr(UnitSampler, "sample", lambda self, planned, digest: rollouts)
+    call = json.dumps(encode(unit)), "null"
     with caplog.at_level(logging.WARNING):
-        assert sampler.sample(json.dumps(encode(unit)))["tokens"] == len(rollouts)
+        assert sampler.sample(*call)["tokens"] == len(rollouts)
     assert "It is sampled again" in caplog.text
     assert read_unit(config.output_path, unit) == rollouts
     before = path.read_bytes()
-    assert sampler.sample(json.dumps(encode(unit)))["tokens"] == 0  # by another sampler: it is whole
+    assert sampler.sample(*call)["tokens"] == 0  # by another sampler: it is whole
     assert path.read_bytes() == before
 
 
