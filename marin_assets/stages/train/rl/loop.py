@@ -9,8 +9,11 @@ from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.rl.batch import Arrays, arrays_of, groups_without_variance, used_groups
-from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.orders.order import order_of
+from marin_assets.stages.train.rl.config import FREE, TrainRlConfig
+from marin_assets.stages.train.rl.orders.free import FreeOrder
+from marin_assets.stages.train.rl.orders.order import Order
+from marin_assets.stages.train.rl.orders.replay import ReplayedOrder
+from marin_assets.stages.train.rl.orders.schedule import ScheduledOrder
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Samplers
 from marin_assets.stages.train.specs.precision import read_precision
@@ -47,7 +50,7 @@ class Loop:
 
     def run(self, state: Any) -> Any:
         """Train from `first_step` to the end. Returns the last state."""
-        self.order = order_of(self.config, self.samplers, self.first_step)
+        self.order = _order_of(self.config, self.samplers, self.first_step)
         try:
             for step in range(self.first_step, self.config.num_train_steps):
                 state = self._step(state, step)
@@ -110,6 +113,12 @@ class Loop:
             metrics["rl/samplers_wait_share"] = max(1 - share, 0.0)
             self.busy_before = busy
         return metrics
+
+
+def _order_of(config: TrainRlConfig, samplers: Samplers | None, first_step: int) -> Order:
+    if samplers is None:
+        return ReplayedOrder(config)
+    return FreeOrder(config, samplers, first_step) if config.order == FREE else ScheduledOrder(config, samplers)
 
 
 def rewards_of(rollouts: Sequence[Rollout]) -> dict[str, float]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol
 
-from marin_assets.stages.train.rl.config import FREE, TrainRlConfig
 from marin_assets.stages.train.rl.rollout import Rollout
-from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
+from marin_assets.stages.train.rl.sampling.samplers import Work
 from marin_assets.stages.train.rl.weights import publish, weights_path
 from marin_resources.storage.files import exists, read_bytes
 
@@ -31,17 +30,6 @@ class Order(Protocol):
 
     def close(self) -> None:
         """Have nothing more sampled."""
-
-
-def order_of(config: TrainRlConfig, samplers: Samplers | None, first_step: int) -> Order:
-    """The order of a training that begins, or resumes, at `first_step`. Without samplers it is a replay."""
-    from marin_assets.stages.train.rl.orders.free import FreeOrder  # these import this module
-    from marin_assets.stages.train.rl.orders.replay import ReplayedOrder
-    from marin_assets.stages.train.rl.orders.schedule import ScheduledOrder
-
-    if samplers is None:
-        return ReplayedOrder(config)
-    return FreeOrder(config, samplers, first_step) if config.order == FREE else ScheduledOrder(config, samplers)
 
 
 def publish_and_compare(model: Any, output_path: str, weights_step: int) -> None:
