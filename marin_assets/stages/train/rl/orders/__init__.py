@@ -1,6 +1,6 @@
 """Orders of a training: which weights sample which rollouts, and which of these are the batch of a step.
 
-order       the interface, and the order of a config
+order       the interface
 schedule    all is fixed before: the result is a function of the config
 free        samplers take the newest weights, batches the oldest rollouts that are done
 board       the state of the free order, between the training and its samplers
