@@ -5,12 +5,14 @@ config          its config, and the checks of it
 environments/   tasks: prompts, rewards, replies
 lessons         which environments a training draws its examples from, and how often
 curriculum/     how often, as the model learns them
-objective       objectives by name; `batch` computes their advantages, `loss` their losses
+update/         which rollouts a step trains on, and what it makes greater
 plan            what a step samples: its examples are a function of the config and the step
 rollout         one answer of the model with its reward, and the tables of them
-weights         the weights of a step as a file
+weights/        the weights of a step on their way to the samplers
 orders/         which weights sample which rollouts, and which of these are the batch of a step
 sampling/       the answers and their rewards, in this process or in others
+measures/       what people watch: rewards, policy, waits
+evaluation/     the stage that evaluates a model on environments
 run, loop       the training by Levanter around all this
 
 May import the rest of stages.train, and marin_assets.inference.
