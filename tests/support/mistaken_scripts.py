@@ -30,7 +30,7 @@ from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.environments.digit_sums import DigitSums
 from marin_assets.stages.train.rl.evaluation.config import RlEvalConfig
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
-from marin_assets.stages.train.rl.update.objective import Objective
+from marin_assets.stages.train.rl.objective import Objective
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.presets import model_preset
 from marin_assets.stages.transform.ingest import IngestConfig, ingest

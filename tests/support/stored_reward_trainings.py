@@ -13,9 +13,9 @@ from random_llama import write_tokenizer
 from stored_outputs_for_browsing import store_output
 from tokenizers import Tokenizer
 
-from marin_assets.stages.train.rl.loop import rewards_of
 from marin_assets.stages.train.rl.measures.passes import measures_of
 from marin_assets.stages.train.rl.rollout import Rollout, combine_steps, unused, write_step
+from marin_assets.stages.train.rl.trainer.loop import rewards_of
 from marin_resources.storage.files import write_bytes
 from marin_resources.storage.paths import join
 

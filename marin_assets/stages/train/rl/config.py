@@ -9,7 +9,7 @@ from marin_assets.stages.train.config import OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError, TrainError
 from marin_assets.stages.train.rl.curriculum.rules import Curriculum, check_curriculum
 from marin_assets.stages.train.rl.lessons import Lesson, check_lessons
-from marin_assets.stages.train.rl.update.objective import Objective, check_objective
+from marin_assets.stages.train.rl.objective import Objective, check_objective
 from marin_assets.stages.train.specs.bounds import require_above_0, require_at_least
 from marin_assets.stages.train.specs.model import HuggingFaceModel
 from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec

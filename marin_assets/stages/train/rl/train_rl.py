@@ -79,7 +79,7 @@ def train_rl(config: TrainRlConfig) -> dict[str, Any]:
     require_rows(None, training.start, config.tokenizer_path)
     with nullcontext() if config.replay_of is not None else opened_samplers(config) as samplers:
         from marin_assets.stages.train.rl.orders.free import keep_left  # jax and Levanter take 3 s to import
-        from marin_assets.stages.train.rl.run import run_levanter_rl
+        from marin_assets.stages.train.rl.trainer.run import run_levanter_rl
 
         run = run_resumably(
             training,

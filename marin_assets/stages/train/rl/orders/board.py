@@ -13,12 +13,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from marin_assets.stages.train.rl.batch import TOO_OLD, mark_unused
 from marin_assets.stages.train.rl.config import ReplayBuffer, TrainRlConfig
 from marin_assets.stages.train.rl.orders.ledger import Entry, Named
 from marin_assets.stages.train.rl.plan import Unit, UnitKey, unit_of, units_per_batch
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Work
-from marin_assets.stages.train.rl.update.batch import TOO_OLD, mark_unused
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.rl.batch import require_used
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.orders.board import Board, SampledGroup, buffer_of, groups_of, number_of
 from marin_assets.stages.train.rl.orders.ledger import Entry, Named, read_entries, write_entry
@@ -21,7 +22,6 @@ from marin_assets.stages.train.rl.plan import UnitKey
 from marin_assets.stages.train.rl.rollout import Rollout, read_step, unused, write_step
 from marin_assets.stages.train.rl.sampling.sampler import DamagedUnitError, read_unit, remove_unit, stored_units
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.update.batch import require_used
 from marin_assets.stages.train.rl.weights.packing import packed
 from marin_assets.stages.train.rl.weights.publication import weights_path
 from marin_resources.storage.files import exists

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from marin_assets.stages.train.rl.batch import choose_used, mark_unused, used_groups
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
 from marin_assets.stages.train.rl.plan import Unit, unit_of, units_of, weights_step_of
 from marin_assets.stages.train.rl.rollout import Rollout, has_step, read_step, write_step
 from marin_assets.stages.train.rl.sampling.sampler import read_unit, remove_units
 from marin_assets.stages.train.rl.sampling.samplers import Samplers, Work
-from marin_assets.stages.train.rl.update.batch import choose_used, mark_unused, used_groups
 from marin_assets.stages.train.rl.weights.packing import packed
 from marin_resources.storage.files import remove, write_json
 from marin_resources.storage.paths import join

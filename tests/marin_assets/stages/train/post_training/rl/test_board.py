@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from rl_training import rl_config
 
+from marin_assets.stages.train.rl.batch import TOO_OLD
 from marin_assets.stages.train.rl.config import ReplayBuffer, TrainRlConfig
 from marin_assets.stages.train.rl.orders.board import Board, Taken, number_of
 from marin_assets.stages.train.rl.orders.ledger import Named
 from marin_assets.stages.train.rl.plan import Unit
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Work
-from marin_assets.stages.train.rl.update.batch import TOO_OLD
 
 WORK = Work(seconds=1.0, tokens=10)
 

@@ -12,10 +12,10 @@ from rl_environments import Flat
 from rl_training import results_of, rl_config, run_to
 
 from marin_assets.stages.train.metrics.metrics import read_metrics
+from marin_assets.stages.train.rl.batch import choose_used
 from marin_assets.stages.train.rl.lessons import lesson_of
 from marin_assets.stages.train.rl.rollout import Rollout, read_rollouts
 from marin_assets.stages.train.rl.train_rl import train_rl
-from marin_assets.stages.train.rl.update.batch import choose_used
 from marin_assets.step.values import unwrap_versioned_value
 
 GROUPS, EXTRA, SIZE = 4, 8, 4

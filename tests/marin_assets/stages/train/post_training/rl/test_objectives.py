@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from marin_assets.stages.train.rl.update.batch import advantages_of
-from marin_assets.stages.train.rl.update.objective import CORRECTIONS, KINDS, KL_KINDS, Objective
+from marin_assets.stages.train.rl.batch import advantages_of
+from marin_assets.stages.train.rl.objective import CORRECTIONS, KINDS, KL_KINDS, Objective
 from marin_assets.step.values import unwrap_versioned_value
 
 ROWS, POSITIONS, MAX_TOKENS = 6, 9, 8
@@ -62,7 +62,7 @@ def in_numpy(o: Objective, a: dict[str, Any]) -> tuple[float, np.ndarray]:
 def test_loss_and_gradient_are_those_of_a_few_lines_of_numpy(kind: str, correction: str) -> None:
     import jax
 
-    from marin_assets.stages.train.rl.update.loss import objective_loss
+    from marin_assets.stages.train.rl.trainer.loss import objective_loss
 
     arrays = drawn_arrays()
     for kl in KL_KINDS:
@@ -93,7 +93,7 @@ def test_advantages_are_those_of_the_papers() -> None:
 
 def test_log_probabilities_and_entropy_are_those_of_the_whole_softmax(base_path: str) -> None:
     from marin_assets.inference.jax_model import hidden_of, load_model, logits_of
-    from marin_assets.stages.train.rl.update.loss import token_logprobs
+    from marin_assets.stages.train.rl.trainer.loss import token_logprobs
 
     model, _ = load_model(base_path)
     tokens = np.random.default_rng(1).integers(3, 500, (2, 50)).astype(np.int32)

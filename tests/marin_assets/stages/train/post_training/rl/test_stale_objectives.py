@@ -11,8 +11,8 @@ from rl_training import adam, rl_config
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import lesson_of
+from marin_assets.stages.train.rl.objective import Objective
 from marin_assets.stages.train.rl.train_rl import train_rl
-from marin_assets.stages.train.rl.update.objective import Objective
 from marin_assets.step.values import unwrap_versioned_value
 
 

@@ -18,16 +18,16 @@ from rl_training import EOS, adam, results_of, rl_config, run_to, samplers_below
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
-from marin_assets.stages.train.rl import loop
 from marin_assets.stages.train.rl.config import ReplayBuffer
 from marin_assets.stages.train.rl.curriculum.rules import Curriculum
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
 from marin_assets.stages.train.rl.lessons import Lesson, lesson_of
 from marin_assets.stages.train.rl.measures.health import REWARD_CHECKS
+from marin_assets.stages.train.rl.objective import Objective
 from marin_assets.stages.train.rl.orders import schedule
 from marin_assets.stages.train.rl.rollout import read_rollouts
 from marin_assets.stages.train.rl.train_rl import train_rl
-from marin_assets.stages.train.rl.update.objective import Objective
+from marin_assets.stages.train.rl.trainer import loop
 from marin_assets.step.values import unwrap_versioned_value
 from marin_resources.hardware.resources import cpu, tpu
 from marin_resources.ray_tpu.shards.job_allocation import JobAllocation, reserve

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
+from marin_assets.stages.train.rl.batch import Arrays, arrays_of, groups_without_variance, used_groups
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.curriculum.progress import LessonProgress
 from marin_assets.stages.train.rl.measures.passes import measures_of
 from marin_assets.stages.train.rl.orders.order import order_of
 from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Samplers
-from marin_assets.stages.train.rl.update.batch import Arrays, arrays_of, groups_without_variance, used_groups
 from marin_assets.stages.train.specs.precision import read_precision
 
 TOLERATED, TOLERATED_OF_16_BITS = 1e-4, 0.2

@@ -23,11 +23,11 @@ from marin_assets.stages.train.levanter_run.export import Export
 from marin_assets.stages.train.levanter_run.initial_weights import BeginningTrainer, load_hf_weights
 from marin_assets.stages.train.levanter_run.run import run_main
 from marin_assets.stages.train.metrics.metrics import MetricsFile, NoMetrics, ParameterCounts
+from marin_assets.stages.train.rl.batch import Arrays
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.loop import Loop, Trained
 from marin_assets.stages.train.rl.sampling.samplers import Samplers
-from marin_assets.stages.train.rl.update.batch import Arrays
-from marin_assets.stages.train.rl.update.loss import Batch, loss_function, token_logprobs
+from marin_assets.stages.train.rl.trainer.loop import Loop, Trained
+from marin_assets.stages.train.rl.trainer.loss import Batch, loss_function, token_logprobs
 from marin_assets.stages.train.vocabulary import rows_of
 
 OF_THE_LOSS = ("ratio_mean", "ratio_max", "mismatch_max", "bound_share", "k3_of_sampler", "kl", "entropy")

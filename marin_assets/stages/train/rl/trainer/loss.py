@@ -15,7 +15,7 @@ from haliax import NamedArray
 from levanter.metrics import Metric, ReductionType
 
 from marin_assets.inference.jax_model import hidden_of, logits_of
-from marin_assets.stages.train.rl.update.objective import Objective
+from marin_assets.stages.train.rl.objective import Objective
 
 POSITIONS_AT_ONCE = 64
 """Positions whose logits are in memory at a time; the gradient computes them again."""
