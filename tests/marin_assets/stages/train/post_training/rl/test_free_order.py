@@ -25,6 +25,7 @@ from marin_assets.stages.train.rl.plan import unit_of
 from marin_assets.stages.train.rl.sampling import samplers
 from marin_assets.stages.train.rl.sampling.sampler import open_sampler_here
 from marin_assets.stages.train.rl.train_rl import train_rl
+from marin_assets.stages.train.rl.weights.publication import opened_publication
 from marin_assets.step.values import unwrap_versioned_value
 
 FREE: dict[str, Any] = {"order": "free", "samplers": 2, "staleness": 2}
@@ -50,9 +51,13 @@ def test_a_replay_of_a_training_gives_the_same_bytes_without_sampling(
 @contextmanager
 def sampler_in_a_thread(config: TrainRlConfig) -> Iterator[Any]:
     """The samplers of a training, with a sampler in this process in the place of those in others."""
-    with open_sampler_here(config) as sampler, ThreadPoolExecutor(1) as threads:
+    with (
+        opened_publication(config, samplers.LOOPBACK) as weights,
+        open_sampler_here(config) as sampler,
+        ThreadPoolExecutor(1) as threads,
+    ):
         processes = SimpleNamespace(call=lambda method, *arguments: getattr(sampler, method)(*arguments))
-        apart = samplers._Apart(config, processes, threads)
+        apart = samplers._Apart(config, weights, processes, threads)
         try:
             yield apart
         finally:
