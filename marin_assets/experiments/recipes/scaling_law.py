@@ -5,12 +5,12 @@ python -m marin_assets.experiments.recipes.scaling_law --dry-run
 python -m marin_assets.experiments.recipes.scaling_law --scale 1e19 --tpu v5p-8 --documents gs://…/*.jsonl.zst
 
 A script runs the fit first, so that the forecast exists before the large training begins. Where all steps are
-materialized at once, the page of the forecast says that it was not first.
+materialized at once, the page of the forecast states that it was not first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from marin_assets import Step, executor_main, versioned
@@ -24,7 +24,7 @@ from marin_assets.defaults import (
     default_tokenizer,
     isoflop,
 )
-from marin_assets.defaults.isoflop_sweep import params_of_sizes
+from marin_assets.defaults.isoflop_sweep import IsoflopPoint, params_of_sizes
 from marin_assets.run.recipe_options import take_recipe_options
 from marin_assets.stages.scaling.isoflop import BestSize, sizes_near
 from marin_assets.stages.train.simple import SimpleTrainConfig
@@ -46,7 +46,7 @@ class Scale:
     vocab_size: int
     validation_fraction: float
     training: SimpleTrainConfig
-    """Its steps, batch and learning rate are those of the rule."""
+    """Settings of all runs. Steps, batch and learning rate are those of the rule."""
     resources: Resources | None = None
 
 
@@ -126,7 +126,9 @@ def steps(
         )
     tokens = default_tokenize(name, read, tokenizer, validation_fraction=size.validation_fraction)
 
-    def sweep(budgets, sizes):
+    def sweep(
+        budgets: Sequence[float] | Mapping[float, Sequence[str]], sizes: Mapping[str, ModelSpec]
+    ) -> dict[str, IsoflopPoint]:
         return isoflop(
             name,
             tokens,

@@ -18,7 +18,7 @@ from marin_assets.stages.scaling.fit_config import Forecast
 from marin_resources.types.near_names import expected_one_of
 
 LEAST_STEPS = 10
-"""Of a run: with fewer, rounding to whole batches changes its FLOPs by more than 5 %."""
+"""Steps of a run: with fewer, rounding to whole batches changes its FLOPs by more than 5 %."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +94,9 @@ class BestSize:
 
 
 def deepseek_rule(candidate: Candidate) -> RunSettings:
-    """Learning rate 0.3118 C^-0.125, batch 0.292 C^0.3271 tokens: fits of DeepSeek LLM (Bi et al. 2024, section 3.1) for
-    1e17 to 2e19 FLOPs. C is the budget, and the batch is the nearest power of two in sequences."""
+    """The learning rate and the batch of DeepSeek LLM (Bi et al. 2024, section 3.1), fitted to 1e17 to 2e19 FLOPs.
+
+    0.3118 C^-0.125, and 0.292 C^0.3271 tokens, where C is the budget; the nearest power of two in sequences."""
     sequences = 0.292 * candidate.budget**0.3271 / candidate.seq_len
     return RunSettings(
         learning_rate=float(f"{0.3118 * candidate.budget**-0.125:.3g}"),
@@ -155,7 +156,7 @@ def sizes_of_budgets(
 def sizes_near(
     best: BestSize, budgets: Sequence[float], params: Mapping[str, float], number: int = 5
 ) -> dict[float, tuple[str, ...]]:
-    """For each budget the `number` sizes around the best one: as many below as above, as far as there are.
+    """For each budget the `number` sizes around the best one: as many below as above, as far as they exist.
 
     `params` has the parameters of all sizes. The result is `budgets` of `isoflop`. Raises ScalingError for a budget
     whose best size is outside of them.

@@ -166,11 +166,12 @@ def _doubts(row: Mapping[str, Any], confidence: float) -> list[str]:
     sentences = []
     if row["made"] != "before":
         sentences.append(
-            f"The forecast of {row['label']!r} was made {MADE[row['made']]}, so it is no evidence that the law forecasts."
+            f"The forecast of {row['label']!r} was made {MADE[row['made']]}, so it is no evidence that the law "
+            "forecasts."
         )
     if not row["inside"]:
         sentences.append(
-            f"The loss of {row['label']!r} is {row['measured']:.4f}, outside of the {confidence:.0%} interval of a run, "
-            f"{row['run_low']:.4f} to {row['run_high']:.4f}."
+            f"The loss of {row['label']!r} is {row['measured']:.4f}, outside of the {confidence:.0%} interval of a "
+            f"run, {row['run_low']:.4f} to {row['run_high']:.4f}."
         )
     return sentences

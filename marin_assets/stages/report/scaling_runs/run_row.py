@@ -85,7 +85,7 @@ def _number(record: StepRecord, name: str) -> float:
     value = record.value(f"result.{name}")
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise ReportError(
-            f"The run {record.label!r} at {record.path!r} has {name} = {value!r} in its record, expected a number above "
-            "0. Pass trainings of train_lm that are finished."
+            f"The run {record.label!r} at {record.path!r} has {name} = {value!r} in its record, expected a number "
+            "above 0. Pass trainings of train_lm that are finished."
         )
     return value

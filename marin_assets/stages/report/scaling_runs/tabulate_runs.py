@@ -30,7 +30,7 @@ TABLE, PAGE = "runs.csv", "runs.html"
 FLOPS_APART = 0.1
 """Share of a budget by which counted FLOPs may differ: rounding to whole batches is at most half of it."""
 LEAST_SIZES = 3
-"""Of a budget: with fewer none is between others."""
+"""Sizes of a budget: with fewer none is between others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +115,6 @@ def _counted_otherwise(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     first = apart[0]
     return [
-        f"{len(apart)} runs have other FLOPs than their budget, such as {first['label']!r} with {first['flops']:.3g} in "
-        f"place of {first['budget']:.3g}. The sweep was planned with another vocab_size than the tokenizer's."
+        f"{len(apart)} runs have other FLOPs than their budget, such as {first['label']!r} with {first['flops']:.3g} "
+        f"in place of {first['budget']:.3g}. The sweep was planned with another vocab_size than the tokenizer's."
     ]
