@@ -9,6 +9,7 @@ approach 2, has one parabola for all runs of a budget, which differ by a few per
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -143,7 +144,7 @@ def sizes_of_budgets(
         raise ScalingError("sizes is empty, expected models by name, such as {'300m': model_preset('llama_300m')}.")
     chosen: dict[float, tuple[str, ...]] = {}
     for budget in budgets:
-        if not (math.isfinite(budget) and budget > 0):
+        if isinstance(budget, bool) or not (math.isfinite(budget) and budget > 0):
             raise ScalingError(f"A budget is {budget!r}, expected a positive number of training FLOPs, such as 1e18.")
         if float(budget) in chosen:
             raise ScalingError(f"The budget {budget_text(budget)} is there twice, expected each once. Remove one.")
@@ -182,7 +183,7 @@ def sizes_near(
 def budget_text(budget: float) -> str:
     """ "1e18"; a budget with more digits has all of them."""
     short = f"{budget:g}"
-    return (short if float(short) == budget else repr(float(budget))).replace("e+", "e")
+    return re.sub(r"e\+0*", "e", short if float(short) == budget else repr(float(budget)))
 
 
 def _check_names(names: Sequence[str], budget: float, sizes: Sequence[str]) -> None:
