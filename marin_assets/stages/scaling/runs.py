@@ -120,6 +120,8 @@ def runs_of(
 
     Raises ScalingError for a column that the table lacks, and for a number that is missing, not finite or not positive.
     """
+    if not rows:
+        return []
     for name in ("params", "tokens", *values):
         _require_column(rows, columns.get(name, name), f"The column of {name} is {columns.get(name, name)!r}")
     if "label" in columns:
