@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +53,20 @@ def record(folder: Path, tokens: float, size: str, **changes: Any) -> str:
     return str(folder)
 
 
-@pytest.fixture
-def sweep(tmp_path: Path) -> dict[str, Any]:
-    """The config of a table of three budgets and four sizes."""
+def sweep_in(folder: Path) -> dict[str, Any]:
     runs, models, budgets = {}, {}, {}
     for budget in BUDGETS:
         for size in LAYERS:
             label = f"flops={budget:g},size={size}"
-            runs[label] = record(tmp_path / f"runs/{label}", budget / (6 * parameters(size)), size)
+            runs[label] = record(folder / label, budget / (6 * parameters(size)), size)
             models[label], budgets[label] = TIED[size], budget
     return {"runs": runs, "models": models, "budgets": budgets}
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> dict[str, Any]:
+    """The config of a table of three budgets and four sizes."""
+    return sweep_in(tmp_path / "runs")
 
 
 def tabulated(output: Path, **fields: Any) -> dict[str, Any]:
@@ -164,16 +169,24 @@ def test_a_training_that_is_not_finished_and_no_training_are_one_sentence_each(t
 TARGET_TOKENS = 4e13 / (6 * parameters("xl"))
 
 
-@pytest.fixture
-def fit(sweep: dict[str, Any], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fit to the table of the sweep, with a forecast of a larger run."""
-    tabulated(tmp_path / "table", **sweep)
+    folder = tmp_path_factory.mktemp("fitted")
+    tabulated(folder / "table", **sweep_in(folder / "runs"))
     forecast = Forecast(label="target", params=float(parameters("xl")), tokens=float(round(TARGET_TOKENS)))
-    output = tmp_path / "scaling_laws/x"
     config = FitScalingLawConfig(
-        runs_path=str(tmp_path / "table"), output_path=str(output), forecasts=(forecast,), resamples=20
+        runs_path=str(folder / "table"), output_path=str(folder / "fit"), forecasts=(forecast,), resamples=20
     )
     fit_scaling_law(unwrap_versioned_value(config))
+    return folder / "fit"
+
+
+@pytest.fixture
+def fit(fitted: Path, tmp_path: Path) -> Path:
+    """The output of the fit, which was finished before the training began."""
+    output = tmp_path / "scaling_laws/x"
+    shutil.copytree(fitted, output)
     finished(output, "2026-11-01T09:00:00+00:00")
     return output
 
