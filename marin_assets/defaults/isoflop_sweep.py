@@ -10,14 +10,17 @@ from typing import Any
 from marin_assets.defaults.scaling_runs import BUDGET, model_parts
 from marin_assets.defaults.sweep import GridPoint
 from marin_assets.defaults.training import Tags, Tokenized, default_train
+from marin_assets.stages.report.scaling_runs.run_row import COUNTS
 from marin_assets.stages.scaling.errors import ScalingError
 from marin_assets.stages.scaling.isoflop import (
+    BestSize,
     Candidate,
     PlannedRun,
     Rule,
     budget_text,
     deepseek_rule,
     plan_run,
+    sizes_near,
     sizes_of_budgets,
 )
 from marin_assets.stages.train.config import LlamaSpec
@@ -49,6 +52,8 @@ def isoflop(
     vocab_size: int,
     train_config: SimpleTrainConfig,
     rule: Rule = deepseek_rule,
+    around: BestSize | None = None,
+    per_budget: int = 5,
     params: str = "with_head",
     resources: Resources | Mapping[str, Resources] | None = None,
     tags: Tags | None = None,
@@ -56,19 +61,23 @@ def isoflop(
     """Return a training for each budget and size, by a readable label: "flops=1e18,size=300m".
 
     `budgets` are training FLOPs, forward and backward, as Levanter counts them; a mapping has the names of the sizes of
-    each, such as `sizes_near` returns. `sizes` are models by name, and `vocab_size` the tokens of their tokenizer. Each
-    run has the whole number of batches that is nearest to its budget; its FLOPs are those of its tokens (`plan`).
-    `rule` chooses learning rate and batch, in place of those of `train_config`, as are its steps. `resources` may be
-    those of each size. The steps are named "checkpoints/<name>/<label>", and none depends on the other budgets and
+    each. `sizes` are models by name, and `vocab_size` the tokens of their tokenizer. With `around`, each budget has the
+    `per_budget` sizes around its best one, whose number of parameters is counted by `params` (default_scaling_runs).
+    Each run has the whole number of batches that is nearest to its budget; its FLOPs are those of its tokens (`plan`).
+    `rule` chooses learning rate and batch in place of those of `train_config`. `resources` may be those of each size.
+    The steps are named "checkpoints/<name>/<label>", and none depends on the other budgets and
     sizes: one that is added computes its own runs.
 
     Raises ScalingError for budgets or sizes that are empty, repeated or too small.
     """
     points = {}
     _require_different(sizes, vocab_size)
-    for budget, names in sizes_of_budgets(budgets, list(sizes)).items():
+    chosen = sizes_of_budgets(budgets, list(sizes))
+    if around is not None:
+        chosen = sizes_near(around, budgets, _params_of_sizes(sizes, vocab_size, params), per_budget)
+    for budget, names in chosen.items():
         for size in names:
-            plan = planned_run(size, sizes[size], budget, vocab_size, train_config, rule, params)
+            plan = _planned_run(size, sizes[size], budget, vocab_size, train_config, rule, params)
             label = f"{BUDGET}={budget_text(budget)},size={size}"
             step = default_train(
                 f"{name}/{label}",
@@ -82,7 +91,7 @@ def isoflop(
     return points
 
 
-def planned_run(
+def _planned_run(
     size: str, model: LlamaSpec | ModelSpec, budget: float, vocab_size: int, train_config: Any, rule: Rule, params: str
 ) -> PlannedRun:
     """The run of a model for a budget. Raises ScalingError for a budget of fewer than 10 batches."""
@@ -90,8 +99,7 @@ def planned_run(
     seq_len = train_config.train_seq_len or plain.max_seq_len
     counted = size_of(dataclasses.replace(plain, max_seq_len=seq_len), vocab_size)
     counts = model_parts(plain).counts(counted.parameters)
-    if params not in counts:
-        raise ScalingError(f"params is {params!r}, {expected_one_of(params, counts)}")
+    _require_count(params)
     candidate = Candidate(
         budget=budget,
         params=counted.parameters,
@@ -102,13 +110,17 @@ def planned_run(
     return plan_run(size, candidate, rule(candidate), counts[params])
 
 
-def params_of_sizes(sizes: Sizes, vocab_size: int, params: str = "with_head") -> dict[str, float]:
-    """The parameters of each size, as a table of runs counts them; for `sizes_near`."""
-    counted = {}
-    for size, model in sizes.items():
-        plain = without_versions(model)
-        counted[size] = float(model_parts(plain).counts(size_of(plain, vocab_size).parameters)[params])
-    return counted
+def _params_of_sizes(sizes: Sizes, vocab_size: int, params: str) -> dict[str, int]:
+    _require_count(params)
+    plain = {size: without_versions(model) for size, model in sizes.items()}
+    return {
+        size: model_parts(model).counts(size_of(model, vocab_size).parameters)[params] for size, model in plain.items()
+    }
+
+
+def _require_count(params: str) -> None:
+    if params not in COUNTS:
+        raise ScalingError(f"params is {params!r}, {expected_one_of(params, COUNTS)}")
 
 
 def _with_settings(train_config: SimpleTrainConfig, plan: PlannedRun) -> SimpleTrainConfig:

@@ -14,9 +14,8 @@ from marin_assets.defaults import (
     default_train,
     isoflop,
 )
-from marin_assets.defaults.isoflop_sweep import params_of_sizes
 from marin_assets.stages.scaling.errors import ScalingError
-from marin_assets.stages.scaling.isoflop import BestSize, Candidate, RunSettings, deepseek_rule, sizes_near
+from marin_assets.stages.scaling.isoflop import BestSize, Candidate, RunSettings, deepseek_rule
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.sizes import size_of
 from marin_assets.stages.train.specs.model import ModelSpec
@@ -95,20 +94,28 @@ def test_the_rule_of_deepseek_has_the_numbers_of_its_paper() -> None:
 
 def test_sizes_are_centred_on_the_best_one_as_it_grows_with_the_budget() -> None:
     presets = {name: model_preset(f"llama_{name}") for name in ("30m", "50m", "75m", "150m", "300m", "600m")}
-    params = params_of_sizes(presets, 128_256)
-    best = BestSize(flops=1e19, params=2e8)
-    chosen = sizes_near(best, [1e18, 1e19], params, number=4)
-    assert chosen == {1e18: ("50m", "75m", "150m", "300m"), 1e19: ("75m", "150m", "300m", "600m")}
-    points = sweep(chosen, presets, vocab_size=128_256, resources={name: tpu("v5p-8") for name in presets})
-    assert len(points) == 8
+    of_presets = {"sizes": presets, "vocab_size": 128_256, "around": BestSize(flops=1e19, params=2e8), "per_budget": 4}
+    points = sweep([1e18, 1e19], **of_presets, resources={name: tpu("v5p-8") for name in presets})
+    chosen = {
+        budget: [run.varied["size"] for run in points.values() if run.plan.budget == budget] for budget in (1e18, 1e19)
+    }
+    assert chosen == {1e18: ["50m", "75m", "150m", "300m"], 1e19: ["75m", "150m", "300m", "600m"]}
     with pytest.raises(ScalingError, match=r"budget 1e24 is 6\.32e\+10 parameters, above all sizes, of which '600m'"):
-        sizes_near(best, [1e24], params)
+        sweep([1e24], **of_presets)
+    with pytest.raises(ScalingError, match=r"per_budget is 0, expected at least 1"):
+        sweep([1e18], **{**of_presets, "per_budget": 0})
+    with pytest.raises(ScalingError, match=r"budgets names the sizes of each, and around chooses them"):
+        sweep({1e18: ["50m"]}, **of_presets)
 
 
 def test_a_vocabulary_of_the_model_itself_counts() -> None:
-    own = ModelSpec(hidden_dim=64, num_heads=2, num_kv_heads=2, num_layers=2, max_seq_len=64, vocab_size=512)
-    counted = params_of_sizes({"own": own}, 100_000)["own"]
-    assert counted == params_of_sizes({"own": own}, 512)["own"] < 64 * 100_000
+    own = ModelSpec(
+        hidden_dim=versioned(64), num_heads=versioned(2), num_kv_heads=versioned(2), num_layers=versioned(2),
+        intermediate_dim=versioned(128), max_seq_len=versioned(64), vocab_size=versioned(512),
+    )  # fmt: skip
+    [with_its_own] = sweep([1e11], {"own": own}, vocab_size=100_000).values()
+    [with_that] = sweep([1e11], {"own": own}, vocab_size=512).values()
+    assert with_its_own.plan == with_that.plan
 
 
 @pytest.mark.parametrize(

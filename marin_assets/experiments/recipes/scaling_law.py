@@ -24,9 +24,9 @@ from marin_assets.defaults import (
     default_tokenizer,
     isoflop,
 )
-from marin_assets.defaults.isoflop_sweep import IsoflopPoint, params_of_sizes
+from marin_assets.defaults.isoflop_sweep import IsoflopPoint
 from marin_assets.run.recipe_options import take_recipe_options
-from marin_assets.stages.scaling.isoflop import BestSize, sizes_near
+from marin_assets.stages.scaling.isoflop import BestSize
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.specs.model import ModelSpec
 from marin_assets.stages.train.specs.presets import model_preset
@@ -127,7 +127,7 @@ def steps(
     tokens = default_tokenize(name, read, tokenizer, validation_fraction=size.validation_fraction)
 
     def sweep(
-        budgets: Sequence[float] | Mapping[float, Sequence[str]], sizes: Mapping[str, ModelSpec]
+        budgets: Sequence[float], sizes: Mapping[str, ModelSpec], around: BestSize | None = None
     ) -> dict[str, IsoflopPoint]:
         return isoflop(
             name,
@@ -136,11 +136,11 @@ def steps(
             sizes,
             vocab_size=size.vocab_size,
             train_config=size.training,
+            around=around,
             resources=train_on or size.resources,
         )
 
-    near = size.around and sizes_near(size.around, size.budgets, params_of_sizes(size.sizes, size.vocab_size))
-    runs = sweep(near or size.budgets, size.sizes)
+    runs = sweep(size.budgets, size.sizes, size.around)
     [target] = sweep([size.target_flops], {"target": size.target}).values()
     fit = default_scaling_law(name, runs, forecasts=[target.plan.forecast("target")])
     check = default_forecast_check(name, fit, {"target": target})

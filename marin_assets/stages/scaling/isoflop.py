@@ -155,25 +155,26 @@ def sizes_of_budgets(
 
 
 def sizes_near(
-    best: BestSize, budgets: Sequence[float], params: Mapping[str, float], number: int = 5
+    best: BestSize, budgets: Sequence[float] | Mapping[float, Any], params: Mapping[str, int], number: int
 ) -> dict[float, tuple[str, ...]]:
     """For each budget the `number` sizes around the best one: as many below as above, as far as they exist.
 
-    `params` has the parameters of all sizes. The result is `budgets` of `isoflop`. Raises ScalingError for a budget
-    whose best size is outside of them.
+    `params` has the parameters of all sizes. Raises ScalingError for a budget whose best size is outside of them.
     """
+    if isinstance(budgets, Mapping):
+        raise ScalingError("budgets names the sizes of each, and around chooses them, expected one of both.")
+    if number < 1:
+        raise ScalingError(f"per_budget is {number}, expected at least 1 size of each budget, such as 5.")
     ordered = sorted(params, key=lambda size: params[size])
-    sizes_of_budgets(budgets, ordered)
     chosen = {}
     for budget in budgets:
         centre = best.at(budget)
         below = sum(params[size] < centre for size in ordered)
         if below in (0, len(ordered)):
-            edge = ordered[0] if below == 0 else ordered[-1]
+            edge, side = (ordered[0], "below") if below == 0 else (ordered[-1], "above")
             raise ScalingError(
-                f"The best size of the budget {budget_text(budget)} is {centre:.3g} parameters, "
-                f"{'below' if below == 0 else 'above'} all sizes, of which {edge!r} has {params[edge]:.3g}. Add sizes "
-                "on that side."
+                f"The best size of the budget {budget_text(budget)} is {centre:.3g} parameters, {side} all sizes, of "
+                f"which {edge!r} has {params[edge]:.3g}. Add sizes on that side."
             )
         begin = min(max(0, below - (number + 1) // 2), max(0, len(ordered) - number))
         chosen[float(budget)] = tuple(ordered[begin : begin + number])
