@@ -51,7 +51,7 @@ class Scale:
 
 
 def nano(width: int, layers: int) -> ModelSpec:
-    """A Llama with heads of 16 or more, and windows of 64 tokens."""
+    """A Llama with heads of at most 32, and windows of 64 tokens."""
     heads = max(1, width // 32)
     return ModelSpec(
         max_seq_len=versioned(64),
@@ -65,11 +65,11 @@ def nano(width: int, layers: int) -> ModelSpec:
 
 
 NANO = Scale(
-    budgets=(5e10, 1.5e11, 5e11),
-    sizes={"16": nano(16, 1), "32": nano(32, 1), "64": nano(64, 2), "96": nano(96, 2)},
+    budgets=(3e10, 1e11, 3e11),
+    sizes={"8": nano(8, 1), "16": nano(16, 1), "32": nano(32, 1), "64": nano(64, 2)},
     around=None,
-    target_flops=2e12,
-    target=nano(64, 2),
+    target_flops=1.2e12,
+    target=nano(32, 1),
     vocab_size=2048,
     validation_fraction=0.08,
     training=SimpleTrainConfig(
