@@ -55,3 +55,17 @@ def test_a_sweep_keeps_the_model_with_the_least_loss(prefix: Path) -> None:
     [best] = prefix.glob(f"checkpoints/width-sweep/{swept['best']}-??????/hf/model.safetensors")
     [kept] = prefix.glob("comparisons/width-sweep-*/hf/model.safetensors")
     assert kept.read_bytes() == best.read_bytes()
+
+
+def test_a_larger_run_is_forecast_before_it_is_trained(prefix: Path) -> None:
+    assert "3 computed, 18 reused, 0 failed" in run_recipe("scaling_law", prefix)
+    table = result_of(prefix, "runs/scaling-law")
+    assert (table["runs"], len(table["budgets"])) == (12, 3)
+    checked = result_of(prefix, "forecasts/scaling-law")
+    [row] = checked["forecasts"]
+    assert (row["made"], checked["late"]) == ("before", 0)
+    [page] = prefix.glob("forecasts/scaling-law-*/forecast.html")
+    outside = "outside of the interval" in page.read_text()
+    assert outside == (not row["run_low"] <= row["measured"] <= row["run_high"]), "the page states it either way"
+    assert abs(row["error"]) < 0.1
+    assert "0 computed, 21 reused, 0 failed" in run_recipe("scaling_law", prefix)

@@ -228,6 +228,8 @@ def test_a_result_is_compared_with_a_forecast_that_was_before_it(fit: Path, tmp_
         ("2026-11-01T11:00:00+00:00", "during"),
         ("2026-11-01T14:00:00+02:00", "during"),
         ("2026-11-01T12:00:01+00:00", "after"),
+        ("2026-11-01T12:00:01", "after"),
+        ("yesterday", "unknown"),
     ],
 )
 def test_a_forecast_that_was_not_first_is_marked(fit: Path, tmp_path: Path, at: str, made: str) -> None:
