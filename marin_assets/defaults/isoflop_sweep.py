@@ -124,15 +124,18 @@ def _require_count(params: str) -> None:
 
 
 def _with_settings(train_config: SimpleTrainConfig, plan: PlannedRun) -> SimpleTrainConfig:
-    return dataclasses.replace(
-        train_config,
-        **{
-            **plan.settings.further,
-            "num_train_steps": plan.steps,
-            "train_batch_size": plan.settings.batch_size,
-            "learning_rate": plan.settings.learning_rate,
-        },
-    )
+    own: dict[str, Any] = {
+        "num_train_steps": plan.steps,
+        "train_batch_size": plan.settings.batch_size,
+        "learning_rate": plan.settings.learning_rate,
+    }
+    allowed = [spec.name for spec in dataclasses.fields(train_config) if spec.name not in own]
+    for name in plan.settings.further:
+        if name not in allowed:
+            raise ScalingError(
+                f"The rule gives the size {plan.size!r} the further setting {name!r}, {expected_one_of(name, allowed)}"
+            )
+    return dataclasses.replace(train_config, **plan.settings.further, **own)
 
 
 def _require_different(sizes: Sizes, vocab_size: int) -> None:

@@ -136,6 +136,14 @@ def test_a_vocabulary_of_the_model_itself_counts() -> None:
         ({"params": "al"}, r"params is 'al', expected one of .*Did you mean 'all'"),
         ({"rule": lambda candidate: 3}, r"The rule returns 3 for the size '32', expected a RunSettings"),
         ({"rule": lambda candidate: RunSettings(learning_rate=1e-3, batch_size=0)}, r"the batch_size 0, expected"),
+        (
+            {"rule": lambda candidate: RunSettings(learning_rate=1e-3, batch_size=4, further={"weight_deca": 0.1})},
+            r"the further setting 'weight_deca', .*Did you mean 'weight_decay'",
+        ),
+        (
+            {"rule": lambda candidate: RunSettings(learning_rate=1e-3, batch_size=4, further={"num_train_steps": 3})},
+            r"the further setting 'num_train_steps', expected one of",
+        ),
         ({"resources": {"32": tpu("v5p-8")}}, r"resources lacks the size '64'"),
     ],
 )
