@@ -222,6 +222,12 @@ RECIPES = [
         "fraction=None and count=None",
         "Pass one",
     ),
+    of("b = default_scaling_law('b', 'nowhere.csv')", "runs is 'nowhere.csv', and nothing exists", "Pass the path"),
+    of("b = default_scaling_law('b', {'a': a})", "{'a': Step('raw/a')}", "needs a Step"),
+    of("b = default_scaling_law('b', a, columns={'los': 'c4'})", "columns names 'los'", "Did you mean 'loss'"),
+    of("b = default_scaling_law('b', a, held_out='7B')", "held_out='7B'", "expected Sequence[str]"),
+    of("b = default_scaling_law('b', a, forecasts=[Forecast(params=7e9)])", "A forecast has params", "or flops alone"),
+    of("b = default_ladder('b', a, burn_in=1.5)", "burn_in is 1.5", "expected a share from 0 to below 1"),
     of("b = KeepPolicy(keep='fisrt', sources=(), attributes_path=None)", "'fisrt'", "Did you mean 'first'"),
     of("b = named('fineweb@0.011')", "'fineweb@0.011'", "Did you mean 'fineweb@0.01'"),
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from marin_assets.stages.scaling.errors import ScalingError
-from marin_assets.stages.scaling.runs import COLUMNS, FLOPS_PER_PARAMETER_TOKEN
+from marin_assets.stages.scaling.runs import COLUMNS, FLOPS_PER_PARAMETER_TOKEN, LEAST_NUMBER, MOST_NUMBER
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -62,6 +62,7 @@ def check_fit_config(config: FitScalingLawConfig) -> None:
     """Raise ScalingError for a value that no fit can have."""
     check_columns(config.columns, COLUMNS)
     check_numbers(config)
+    require_positive(config.flops_per_parameter_token, "flops_per_parameter_token")
     for budget in config.budgets:
         require_positive(budget, "A budget")
     for forecast in config.forecasts:
@@ -82,9 +83,8 @@ def check_columns(columns: Mapping[str, str], names: Sequence[str]) -> None:
 
 
 def check_numbers(config: Any) -> None:
-    """Raise ScalingError for a wrong delta, flops_per_parameter_token, confidence, resamples or seed."""
-    for name in ("delta", "flops_per_parameter_token"):
-        require_positive(getattr(config, name), name)
+    """Raise ScalingError for a wrong delta, confidence, resamples or seed."""
+    require_positive(config.delta, "delta")
     if not 0 < config.confidence < 1:
         raise ScalingError(f"confidence is {config.confidence!r}, expected a share between 0 and 1, such as 0.8.")
     if not LEAST_RESAMPLES <= config.resamples <= MOST_RESAMPLES:
@@ -96,6 +96,7 @@ def check_numbers(config: Any) -> None:
 
 
 def require_positive(value: float, name: str) -> None:
-    """Raise ScalingError for a number that is not finite, or not positive."""
-    if not (math.isfinite(value) and value > 0):
-        raise ScalingError(f"{name} is {value!r}, expected a positive number.")
+    """Raise ScalingError for a number that no run has: not finite, not positive, or beyond the powers of floats."""
+    if not LEAST_NUMBER <= value <= MOST_NUMBER:
+        bounds = f" of {LEAST_NUMBER:g} to {MOST_NUMBER:g}" if 0 < value < math.inf else ""
+        raise ScalingError(f"{name} is {value!r}, expected a positive number{bounds}.")

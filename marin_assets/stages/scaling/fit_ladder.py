@@ -109,9 +109,8 @@ def _split(rows: Sequence[Row], config: FitLadderConfig) -> tuple[list[Run], lis
     others = [row for row, label in zip(rows, labels, strict=True) if label in config.targets]
     if not taken:
         raise ScalingError("targets names all runs of the table, expected some to fit the ladder to.")
-    factor = config.flops_per_parameter_token
-    checkpoints = runs_of(taken, config.columns, ("loss", SCORE), factor, may_be_zero=(SCORE,))
-    return checkpoints, list(_finished(runs_of(others, config.columns, (), factor)).values())
+    checkpoints = runs_of(taken, config.columns, ("loss", SCORE), may_be_zero=(SCORE,))
+    return checkpoints, list(_finished(runs_of(others, config.columns, ())).values())
 
 
 def _finished(checkpoints: Sequence[Run]) -> dict[str, Run]:

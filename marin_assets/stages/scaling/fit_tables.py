@@ -33,7 +33,7 @@ def forecast_row(forecaster: Forecaster, forecast: Forecast, measured: float | N
         "flops": plain(flops),
         **_loss_cells(loss),
         "measured": measured,
-        "error": None if measured is None else plain(loss.curve.value / measured - 1),
+        "error": plain(loss.curve.value / measured - 1) if measured else None,
     }
 
 

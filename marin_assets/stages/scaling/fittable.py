@@ -12,12 +12,19 @@ from marin_assets.stages.scaling.law.law import PARAMETERS
 from marin_assets.stages.scaling.runs import Run
 
 LEAST_RUNS = len(PARAMETERS) + 2
+MOST_RUNS = 3000
+"""The law is fitted again without each run, so the time grows with the square of their number."""
 LEAST_VALUES = 3
 """Different params, and tokens: with two of them E cannot be separated from the term."""
 
 
 def require_fittable(runs: Sequence[Run]) -> None:
     """Raise ScalingError for repeated runs, and for too few or too similar ones."""
+    if len(runs) > MOST_RUNS:
+        raise ScalingError(
+            f"The table has {len(runs):,} runs, expected at most {MOST_RUNS:,} finished ones. Select them by a column: "
+            "where={'final': 1}."
+        )
     label, count = Counter(run.label for run in runs).most_common(1)[0]
     if count > 1:
         raise ScalingError(
@@ -47,9 +54,9 @@ def require_fittable(runs: Sequence[Run]) -> None:
 
 
 def measured(value: Any) -> float | None:
-    """A loss that came true; None if the table has no number yet."""
+    """A loss or a score that came true; None if the table has no number yet."""
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if math.isfinite(number) and number > 0 else None
+    return number if math.isfinite(number) and number >= 0 else None

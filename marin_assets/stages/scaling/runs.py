@@ -35,6 +35,8 @@ FLOPS_PER_PARAMETER_TOKEN = 6.0
 """Operations of training for a parameter and a token: 2 forward, 4 backward (Kaplan et al. 2020)."""
 TABLES = (".csv", ".json")
 """Formats that are read beside those of documents."""
+LEAST_NUMBER, MOST_NUMBER = 1e-12, 1e40
+"""Numbers of any run: beyond, powers of them are no floats."""
 MAX_BYTES = 64 << 20
 """Largest file of a table: a law has hundreds of runs, and more is another file."""
 
@@ -201,7 +203,9 @@ def _with_metadata(row: Mapping[str, Any]) -> dict[str, Any]:
             metadata = json.loads(metadata)
         except (ValueError, RecursionError):
             metadata = None
-    return {**metadata, **row} if isinstance(metadata, Mapping) else dict(row)
+    if not isinstance(metadata, Mapping):
+        return dict(row)
+    return {**metadata, **{name: value for name, value in row.items() if name != "metadata"}}
 
 
 def _require_column(rows: Sequence[Row], column: str, begin: str) -> None:
@@ -216,8 +220,9 @@ def _number(row: Row, label: str, column: str, may_be_zero: bool = False) -> flo
         number = math.nan if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if not (math.isfinite(number) and (number > 0 or (may_be_zero and number == 0))):
+    if not (LEAST_NUMBER <= number <= MOST_NUMBER or (may_be_zero and number == 0)):
         expected = "a number from 0" if may_be_zero else "a positive number"
+        expected += f" of {LEAST_NUMBER:g} to {MOST_NUMBER:g}" if 0 < number < math.inf else ""
         raise ScalingError(
             f"{row.place}, the run {label!r}, has {column} = {value!r:.80}, expected {expected}. Correct it, or leave "
             "the run out."

@@ -7,7 +7,7 @@ from typing import Any
 
 from marin_assets.stages.scaling.errors import ScalingError
 from marin_assets.stages.scaling.fit_config import Forecast, check_columns, check_numbers, require_positive
-from marin_assets.stages.scaling.runs import COLUMNS, FLOPS_PER_PARAMETER_TOKEN, SCORE
+from marin_assets.stages.scaling.runs import COLUMNS, SCORE
 from marin_assets.step.config_check import check_config
 from marin_assets.step.values import THIS_OUTPUT_PATH, versioned
 from marin_resources.hardware.resources import Resources
@@ -39,8 +39,6 @@ class FitLadderConfig:
     seed: int = versioned(0)
     confidence: float = versioned(0.8)
     """Share of the resamples that an interval holds."""
-    flops_per_parameter_token: float = versioned(FLOPS_PER_PARAMETER_TOKEN)
-    """For runs of a table without FLOPs."""
 
     def check_step(self, name: str, resources: Resources) -> None:
         check_config(self, check_ladder_config, name)

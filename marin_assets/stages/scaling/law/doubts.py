@@ -14,6 +14,8 @@ AT_BOUNDS = 0.05
 """Share of the resamples that may have an exponent at a bound."""
 MOST_CORRELATION = 0.98
 """Correlation of log params and log tokens from which the runs have one ratio of both."""
+LEAST_CHANGE = 1e-3
+"""Share of an exponent: on exact data the errors are those of rounding."""
 FLOPS_APART = 0.1
 NAMED = 3
 NOTHING = 1e-6
@@ -72,15 +74,17 @@ def _second_opinion(fit: Fit) -> Iterator[str]:
 
 def _influence(fit: Fit, labels: Sequence[str]) -> Iterator[str]:
     for name, shifts in fit.influence().items():
-        moving = [run for run in abs(shifts).argsort(kind="stable")[::-1] if abs(shifts[run]) > 1]
+        value, without = getattr(fit.law, name), getattr(fit.without, name)
+        strongest = abs(shifts).argsort(kind="stable")[::-1]
+        moving = [run for run in strongest if abs(shifts[run]) > 1 and abs(without[run] / value - 1) > LEAST_CHANGE]
         if not moving:
             continue
-        first, value = moving[0], getattr(fit.law, name)
+        first = moving[0]
         others = [repr(labels[run]) for run in moving[1:NAMED]]
         rest = f" and {len(moving) - 1 - len(others)} more" if len(moving) > NAMED else ""
         also = f"; without {' or '.join(others)}{rest} it also moves by more than one" if others else ""
         yield (
-            f"Without the run {labels[first]!r} {name} is {getattr(fit.without, name)[first]:.3g} in place of "
+            f"Without the run {labels[first]!r} {name} is {without[first]:.3g} in place of "
             f"{value:.3g}, {abs(shifts[first]):.1f} standard errors away{also}."
         )
 
@@ -135,7 +139,8 @@ def _counting(fit: Fit, flops: Any, flops_per_parameter_token: float) -> Iterato
 
 
 def _budgets(flops: Sequence[str]) -> str:
-    return f"the budget{'s' * (len(flops) > 1)} {', '.join(flops)}"
+    more = f" and {len(flops) - NAMED} more" if len(flops) > NAMED else ""
+    return f"the budget{'s' * (len(flops) > 1)} {', '.join(flops[:NAMED])}{more}"
 
 
 def _at_bound(value: Any) -> Any:

@@ -17,6 +17,8 @@ SMALL_GAIN, SMALL_GAINS = 1e-8, 8
 LEAST_DAMPING, MOST_DAMPING = 1e-8, 1e8
 LONGEST_STEP = 0.5
 """Longest change of a parameter, which is a logarithm or of that size."""
+PART = 100_000
+"""Residuals that are in memory at once: with their derivatives 10 MB."""
 RIDGE = 1e-3
 """Share of the damping on the diagonal: a resample of few runs does not determine all parameters."""
 
@@ -32,7 +34,21 @@ def minimise(model: Model, weights: Any, start: Any, delta: float, low: Any, hig
     """
     import numpy as np
 
-    theta = np.array(np.broadcast_to(start, (len(weights), np.shape(start)[-1])), float)
+    starts = np.broadcast_to(start, (len(weights), np.shape(start)[-1]))
+    rows = max(1, PART // weights.shape[1])
+    fits = [
+        _minimise_part(model, weights[row : row + rows], starts[row : row + rows], delta, low, high)
+        for row in range(0, len(weights), rows)
+    ]
+    thetas, objectives = zip(*fits, strict=True)
+    return np.concatenate(thetas), np.concatenate(objectives)
+
+
+def _minimise_part(model: Model, weights: Any, start: Any, delta: float, low: Any, high: Any) -> tuple[Any, Any]:
+    """Minimise so many rows as have room in memory."""
+    import numpy as np
+
+    theta = np.array(start, float)
     objective = _objective(model, weights, theta, delta)
     damping, small, active = np.ones(len(weights)), np.zeros(len(weights), int), np.arange(len(weights))
     for _ in range(ROUNDS):

@@ -10,14 +10,14 @@ from typing import Any
 
 from marin_assets.stages.scaling.law.law import Law
 from marin_assets.stages.scaling.law.minimise import huber
-from marin_assets.stages.scaling.law.points import Points
+from marin_assets.stages.scaling.law.points import LEAST_EXPONENT, MOST_EXPONENT, Points
 
 STARTS = 20
 LOGS, LOG_FLOORS, EXPONENTS = (0, 5, 10, 15, 20, 25), (-1, -0.5, 0, 0.5, 1), (0, 0.5, 1, 1.5, 2)
 """Starts of log A and log B, of log E, and of both exponents."""
 PARTS = 15
 """Parts of the grid: one has 24 MB of residuals of 10,000 runs."""
-TOLERANCES = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 20}
+TOLERANCES = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 20}
 
 
 def fit_by_lbfgs(points: Points, delta: float) -> tuple[Law, float]:
@@ -30,8 +30,9 @@ def fit_by_lbfgs(points: Points, delta: float) -> tuple[Law, float]:
     parts = np.array_split(grid, PARTS)
     values = [huber(_residuals(part.T[:, :, None], points)[0], delta).sum(axis=1) for part in parts]
     starts = grid[np.argsort(np.concatenate(values), kind="stable")[:STARTS]]
+    bounds = [(None, None)] * 3 + [(LEAST_EXPONENT, MOST_EXPONENT)] * 2
     fits = [
-        minimize(_objective, start, args=(points, delta), jac=True, method="L-BFGS-B", options=TOLERANCES)
+        minimize(_objective, start, (points, delta), "L-BFGS-B", jac=True, bounds=bounds, options=TOLERANCES)
         for start in starts
     ]
     best = min(fits, key=lambda fit: float(fit.fun))

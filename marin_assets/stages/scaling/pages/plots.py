@@ -63,7 +63,8 @@ def draw_law(fit: Fit, forecaster: Forecaster) -> bytes:
         curves.plot(points.tokens[of_size], points.loss[of_size], "o", color=colour, markersize=4)
     curves.set(xscale="log", xlabel="tokens", ylabel="loss", title="Loss by tokens, of each size")
     low, high = float(points.loss.min()), float(points.loss.max())
-    curves.set_ylim(low - 0.1 * (high - low), high + 0.15 * (high - low))
+    margin = 0.1 * (high - low) or 0.01 * high
+    curves.set_ylim(low - margin, high + 1.5 * margin)
     curves.legend(fontsize="small", title="parameters")
     curves.grid(alpha=0.3)
     return png_of(figure)

@@ -60,6 +60,12 @@ REFUSED: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str]] = {
         {"held_out": tuple(isoflop_runs()["label"])},
         "held_out names all runs",
     ),
+    "beyond floats": (lambda rows: changed(rows, 3, tokens=1e300), {}, "a positive number of 1e-12 to 1e.40"),
+    "checkpoints": (
+        lambda rows: [{**rows[0], "label": str(n), "tokens": 1e9 + n} for n in range(3001)],
+        {},
+        "has 3,001 runs, expected at most 3,000 finished ones",
+    ),
     "delta": (lambda rows: rows, {"delta": 0.0}, "delta is 0.0, expected a positive number"),
     "confidence": (lambda rows: rows, {"confidence": 80.0}, "confidence is 80.0, expected a share between 0 and 1"),
     "resamples": (lambda rows: rows, {"resamples": 3}, "resamples is 3, expected 20 to 100,000"),
@@ -141,5 +147,6 @@ def test_a_doubtful_fit_has_a_sentence(change: Callable[[Rows], Rows], sentence:
     assert any(re.search(sentence, doubt) for doubt in sentences), sentences
 
 
-def test_a_sound_fit_has_no_doubt() -> None:
-    assert doubts(rows_of(isoflop_runs(noise=0.002)), resamples=200) == []
+@pytest.mark.parametrize("noise", [0.0, 0.002])
+def test_a_sound_fit_has_no_doubt(noise: float) -> None:
+    assert doubts(rows_of(isoflop_runs(noise=noise)), resamples=200) == []
