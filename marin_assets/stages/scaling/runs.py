@@ -191,7 +191,10 @@ def _json_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     except (ValueError, RecursionError) as error:
         raise ScalingError(f"{path!r} is not JSON ({error}). Correct the file.") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ScalingError(f"{path!r} is no list of objects, expected [{{'params': …, 'tokens': …, 'loss': …}}, …].")
+        raise ScalingError(
+            f"{path!r} is no list of objects, expected [{{'params': …, 'tokens': …, 'loss': …}}, …]. Of an output with "
+            "other files too, pass the table itself: step / 'runs.csv'."
+        )
     yield from enumerate(rows, 1)
 
 

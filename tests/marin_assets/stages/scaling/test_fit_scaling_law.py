@@ -16,6 +16,7 @@ from scaling_runs import CHINCHILLA, fit_table, isoflop_runs, rows_of
 from marin_assets.stages.scaling.errors import ScalingError
 from marin_assets.stages.scaling.fit_config import Forecast
 from marin_assets.stages.scaling.fit_file import read_fit
+from marin_assets.stages.scaling.runs import read_table, runs_of
 
 Fit = Callable[..., dict[str, Any]]
 QUICK = "hellaswag_val"
@@ -77,6 +78,14 @@ def test_the_table_of_runs_has_residuals_influence_and_the_further_columns(outpu
     for row in written:
         assert float(row["loss"]) / float(row["fitted"]) - 1 == pytest.approx(float(row["residual"]), abs=1e-3)
     assert max(abs(float(row["influence"])) for row in written) > 0.1
+
+
+def test_the_table_of_a_fit_is_a_table_and_its_folder_is_none(output: Path) -> None:
+    again = runs_of(read_table(str(output / "runs.csv")), {})
+    assert len(again) == 35
+    assert {run.row.values["learning_rate"] for run in again} == {"3e-4"}
+    with pytest.raises(ScalingError, match=r"'.*fit\.json' is no list of objects, .* pass the table itself: step / "):
+        read_table(str(output))
 
 
 def test_a_stored_fit_forecasts_what_its_tables_have(output: Path, result: dict[str, Any]) -> None:
