@@ -21,7 +21,7 @@ from marin_assets.defaults import default_scaling_runs, default_tokenize, defaul
 from marin_assets.stages.train.simple import SimpleTrainConfig
 from marin_assets.stages.train.train_lm import LlamaSpec
 
-pages = {documents!r}
+pages = InputName.hardcoded({documents!r})
 tokenizer = default_tokenizer("swept", pages, vocab_size=512, validation_fraction=0.1)
 tokens = default_tokenize("swept", pages, tokenizer, validation_fraction=0.1)
 sizes = {{

@@ -67,5 +67,5 @@ def test_a_larger_run_is_forecast_before_it_is_trained(prefix: Path) -> None:
     [page] = prefix.glob("forecasts/scaling-law-*/forecast.html")
     outside = "outside of the interval" in page.read_text()
     assert outside == (not row["run_low"] <= row["measured"] <= row["run_high"]), "the page states it either way"
-    assert abs(row["error"]) < 0.1
+    assert abs(row["error"]) < 0.25
     assert "0 computed, 21 reused, 0 failed" in run_recipe("scaling_law", prefix)
