@@ -23,11 +23,13 @@ def draw_interval(row: Mapping[str, Any]) -> Any:
         f'<text class="tick" x="{x[name]:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{row[name]:.3f}</text>'
         for name in ("run_low", "run_high")
     )
+    words = f"forecast {row['forecast']:.4f}, interval {row['run_low']:.4f} to {row['run_high']:.4f}, "
     return Markup(
-        f'<svg class="chart" style="min-width:0" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="forecast {row["forecast"]:.4f}, '
-        f'interval {row["run_low"]:.4f} to {row["run_high"]:.4f}, result {row["measured"]:.4f}">'
+        f'<svg class="chart" style="min-width:0" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{words}result {row["measured"]:.4f}">'
         f'<path class="interval" d="M{x["run_low"]:.1f} {MIDDLE}H{x["run_high"]:.1f}"/>'
         f'<path class="curve train" style="stroke-width:7" d="M{x["low"]:.1f} {MIDDLE}H{x["high"]:.1f}"/>'
         f'<path class="interval" d="M{x["forecast"]:.1f} {MIDDLE - 11}v22"/>'
-        f'<g class="dag"><g class="{point}"><circle cx="{x["measured"]:.1f}" cy="{MIDDLE}" r="6"/></g></g>{labels}</svg>'
+        f'<g class="dag"><g class="{point}"><circle cx="{x["measured"]:.1f}" cy="{MIDDLE}" r="6"/></g></g>'
+        f"{labels}</svg>"
     )
