@@ -223,7 +223,7 @@ RECIPES = [
         "Pass one",
     ),
     of("b = default_scaling_law('b', 'nowhere.csv')", "runs is 'nowhere.csv', and nothing exists", "Pass the path"),
-    of("b = default_scaling_law('b', {'a': a})", "{'a': Step('raw/a')}", "needs a Step"),
+    of("b = default_scaling_law('b', [a])", "[Step('raw/a')]", "needs a Step"),
     of("b = default_scaling_law('b', a, columns={'los': 'c4'})", "columns names 'los'", "Did you mean 'loss'"),
     of("b = default_scaling_law('b', a, held_out='7B')", "held_out='7B'", "expected Sequence[str]"),
     of("b = default_scaling_law('b', a, forecasts=[Forecast(params=7e9)])", "A forecast has params", "or flops alone"),
