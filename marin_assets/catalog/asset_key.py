@@ -24,7 +24,7 @@ OUTPUT_KINDS = frozenset(
         *("held_out", "decontaminated", "tokenizers", "tokenized", "checkpoints", "evaluation", "speedruns"),
         *("generated", "report", "snapshots", "checkpoint_evaluation", "comparisons", "perplexity", "losses"),
         *("samples", "labels", "datashop", "uploads", "rows", "questions", "searched", "contamination"),
-        *("answers", "judgements", "grades", "checkpoint_perplexity", "scaling_laws"),
+        *("answers", "judgements", "grades", "checkpoint_perplexity", "scaling_laws", "runs", "forecasts"),
     }
 )
 """First segments that name a kind of output: Marin's, and those of the quickstart.

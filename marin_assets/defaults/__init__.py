@@ -63,11 +63,13 @@ if TYPE_CHECKING:
         default_text_files,
     )
     from marin_assets.defaults.inspect_tasks import default_inspect_eval
+    from marin_assets.defaults.isoflop_sweep import isoflop
     from marin_assets.defaults.judging import default_answers, default_grades, default_judge
     from marin_assets.defaults.needles import default_needle_map, default_needles
     from marin_assets.defaults.overlap import default_overlap
     from marin_assets.defaults.reinforcement import default_rl, default_rl_eval
     from marin_assets.defaults.scaling import Forecast, default_ladder, default_scaling_law
+    from marin_assets.defaults.scaling_runs import default_forecast_check, default_scaling_runs
     from marin_assets.defaults.sources.ar5iv import default_ar5iv
     from marin_assets.defaults.sources.crawl import default_captures, default_warc, default_wet
     from marin_assets.defaults.sources.hub import default_download_hf, default_upload
@@ -91,7 +93,9 @@ MODULES = {
     "judging": "default_answers default_grades default_judge",
     "overlap": "default_overlap",
     "reinforcement": "default_rl default_rl_eval",
+    "isoflop_sweep": "isoflop",
     "scaling": "Forecast default_ladder default_scaling_law",
+    "scaling_runs": "default_forecast_check default_scaling_runs",
     "sources.crawl": "default_captures default_warc default_wet",
     "sources.ar5iv": "default_ar5iv",
     "sources.pubmed": "default_pmc default_pubmed",
@@ -137,6 +141,7 @@ __all__ = [
     "default_endpoint_eval",
     "default_eval",
     "default_filters",
+    "default_forecast_check",
     "default_generation",
     "default_grades",
     "default_inspect_eval",
@@ -162,6 +167,7 @@ __all__ = [
     "default_rl",
     "default_rl_eval",
     "default_scaling_law",
+    "default_scaling_runs",
     "default_sft",
     "default_snapshot",
     "default_speedrun",
@@ -181,6 +187,7 @@ __all__ = [
     "default_wikipedia",
     "default_wikipedia_xml",
     "grid",
+    "isoflop",
 ]
 
 if not TYPE_CHECKING:

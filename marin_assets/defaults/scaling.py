@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from marin_assets.defaults.scaling_runs import default_scaling_runs
+from marin_assets.defaults.sweep import GridPoint
 from marin_assets.stages.scaling.digest import digest_of
 from marin_assets.stages.scaling.errors import ScalingError
 from marin_assets.stages.scaling.fit_config import FitScalingLawConfig, Forecast
@@ -22,7 +24,7 @@ from marin_assets.step.values import InputName, output_path_of, versioned
 @checks_arguments()
 def default_scaling_law(
     name: str,
-    runs: Step | InputName | str,
+    runs: Step | InputName | str | Mapping[str, Step | GridPoint],
     *,
     columns: Mapping[str, str] | None = None,
     where: Mapping[str, Any] | None = None,
@@ -39,11 +41,12 @@ def default_scaling_law(
     """Return the step "scaling_laws/<name>": the law of a loss by parameters and tokens, fitted to a table of runs.
 
     `runs` is a step that writes the table, or a file or folder: rows with label, params, tokens, flops and loss, or
-    with the names that `columns` has for them; the content of one on this machine is in the version. `where` selects
+    with the names that `columns` has for them; the content of one on this machine is in the version. Trainings by
+    label, such as those of `isoflop`, are tabulated by the step "runs/<name>" (default_scaling_runs). `where` selects
     rows by values of columns. The fit does not read the runs of `held_out`, and forecasts their loss beside that of
     `forecasts`. `budgets` are FLOPs to state the best model of.
     """
-    path, digest = _table(runs)
+    path, digest = _table(default_scaling_runs(name, runs) if isinstance(runs, Mapping) else runs)
     return Step(
         name=f"scaling_laws/{name}",
         fn=fit_scaling_law,

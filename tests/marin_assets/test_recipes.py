@@ -19,6 +19,7 @@ SOURCES = {name: f"gs://bucket/{name}/*.jsonl.zst" for name in SETS}
 LARGE = {
     "chat": {"scale": "1.4b", "sources": SOURCES},
     "mixture_ablation": {"scale": "300m", "sources": SOURCES},
+    "scaling_law": {"scale": "1e19", "sources": SOURCES},
     "width_sweep": {"scale": "150m", "sources": SOURCES},
 }
 CRAWLED = ("raw/recipes/warc",)

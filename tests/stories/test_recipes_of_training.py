@@ -64,3 +64,17 @@ def test_a_model_that_is_sometimes_right_is_right_more_often_after_a_training_on
     compared = result_of(prefix, "comparisons/rl_sums")
     assert (compared["better"], compared["worse"]) == (1, 0)
     assert "0 computed, 13 reused, 0 failed" in run_recipe("rl_sums", prefix, "marin_assets.experiments")
+
+
+def test_a_larger_run_is_forecast_before_it_is_trained(prefix: Path) -> None:
+    assert "3 computed, 18 reused, 0 failed" in run_recipe("scaling_law", prefix)
+    table = result_of(prefix, "runs/scaling-law")
+    assert (table["runs"], len(table["budgets"])) == (12, 3)
+    checked = result_of(prefix, "forecasts/scaling-law")
+    [row] = checked["forecasts"]
+    assert (row["made"], checked["late"]) == ("before", 0)
+    [page] = prefix.glob("forecasts/scaling-law-*/forecast.html")
+    outside = "outside of the interval" in page.read_text()
+    assert outside == (not row["run_low"] <= row["measured"] <= row["run_high"]), "the page states it either way"
+    assert abs(row["error"]) < 0.25
+    assert "0 computed, 21 reused, 0 failed" in run_recipe("scaling_law", prefix)

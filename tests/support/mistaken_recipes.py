@@ -22,6 +22,12 @@ def of_two(first: str, second: str, *says: str, name: str) -> Mistake:
     return of(f"b = Step({first}, fn=make)\nc = Step({second}, fn=make)  # here\nb = [b, c]", *says, name=name)
 
 
+def of_sweep(budgets: str, *says: str) -> Mistake:
+    sizes = "" if "{}" in budgets else ", {'s': shape}"
+    call = f"isoflop('b', tokens, {budgets}{sizes}, vocab_size=512, train_config=simple)"
+    return of(f"b = [point.step for point in {call}.values()]", *says, name=call)
+
+
 GRAPHS = [
     Mistake(
         "two steps of one name",
@@ -234,6 +240,14 @@ RECIPES = [
     of("b = grid(a, {'count': 5})", "5", "expected a list of at least one"),
     of("b = grid(a, {'count': [1, 1]})", "a value twice in [1, 1]", "expected each once"),
     of("b = grid('raw/a', {'count': [1]})", "base='raw/a'", "expected Step"),
+    of_sweep("[]", "budgets is empty", "expected training FLOPs"),
+    of_sweep("['1e18']", "budgets[0]='1e18'", "expected float"),
+    of_sweep("[1e18, 1e18]", "The budget 1e18 is there twice", "Remove one"),
+    of_sweep("[1e9]", "The budget 1e9 is", "batches of the size 's'", "raise the budget"),
+    of_sweep("{1e12: ['l']}", "the size 'l'", "expected one of the sizes 's'"),
+    of_sweep("[1e12], {}", "sizes is empty", "expected models by name"),
+    of("b = default_scaling_law('b', {'a': a})", "'raw/a'", "is no training of default_train"),
+    of("b = default_scaling_runs('b', {})", "'b' has no trainings", "expected some by label"),
     of("b = default_comparison('b', [a, a])", "runs=[Step('raw/a'), Step('raw/a')]", "expected Mapping"),
     of("b = default_comparison('b', {'a': a}, goal='mim')", "goal is 'mim'", "Did you mean 'min'"),
     of("b = default_speedrun('b', 'raw/a', author='x', description='y')", "'raw/a'", "expected a step that trains"),
@@ -250,7 +264,7 @@ RECIPES = [
         "Pass one",
     ),
     of("b = default_scaling_law('b', 'nowhere.csv')", "runs is 'nowhere.csv', and nothing exists", "Pass the path"),
-    of("b = default_scaling_law('b', {'a': a})", "{'a': Step('raw/a')}", "needs a Step"),
+    of("b = default_scaling_law('b', [a])", "[Step('raw/a')]", "needs a Step"),
     of("b = default_scaling_law('b', a, columns={'los': 'c4'})", "columns names 'los'", "Did you mean 'loss'"),
     of("b = default_scaling_law('b', a, held_out='7B')", "held_out='7B'", "expected Sequence[str]"),
     of("b = default_scaling_law('b', a, forecasts=[Forecast(params=7e9)])", "A forecast has params", "or flops alone"),
