@@ -29,28 +29,23 @@ class ReplayedOrder:
         self._progress.write()
 
     def rollouts(self, step: int) -> list[Rollout]:
-        table = self._table(step)
-        write_step(self._config.output_path, step, table)
-        entry = self._entries.get(step)
+        table, entry = self._tables.of_step(step), self._entries.get(step)
         if entry is None and self._config.order == FREE:
             raise TrainError(
                 f"replay_of is {self._source!r}, whose ledger has no step {step}, and order is 'free'. Expected the "
                 "output of a finished training in this order."
             )
-        if entry is None:
-            return table
-        write_entry(self._config.output_path, entry)
-        return [*table, *groups_again(entry, self._table)]
-
-    def end(self, step: int) -> None: ...
-
-    def close(self) -> None: ...
-
-    def _table(self, step: int) -> list[Rollout]:
-        table = self._tables.of_step(step)
-        if not table:
+        if not table and (entry is None or not entry.again):
             raise TrainError(
                 f"replay_of is {self._source!r}, which has no rollouts of step {step}. Expected the output of a "
                 f"finished training of {self._config.num_train_steps} steps."
             )
-        return table
+        write_step(self._config.output_path, step, table)
+        if entry is None:
+            return table
+        write_entry(self._config.output_path, entry)
+        return [*table, *groups_again(entry, self._tables.of_step)]
+
+    def end(self, step: int) -> None: ...
+
+    def close(self) -> None: ...

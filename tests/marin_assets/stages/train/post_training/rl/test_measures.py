@@ -104,3 +104,9 @@ def test_the_tables_add_up(tmp_path: Path) -> None:
     }
     assert {sample["step"] for sample in tables["samples"]} == {0, 1, 2}
     assert tables["samples"][0]["answer"] == " seven (go on) eight of them"
+
+
+def test_a_step_that_trained_on_rollouts_of_earlier_ones_alone_has_an_empty_table(tmp_path: Path) -> None:
+    write_step(str(tmp_path), 0, [rollout(0, 1.0)])
+    write_step(str(tmp_path), 1, [])
+    assert [len(read_small(path)) for path in tables_in(str(tmp_path))] == [1, 0]
