@@ -46,5 +46,5 @@ def test_of_its_own_samples_a_model_learns_alike_with_each_correction(means: dic
 @pytest.mark.parametrize("means", [4, 12], indirect=True)
 def test_of_stale_samples_truncated_weights_and_masks_learn_and_a_clip_hardly(means: dict[str, float]) -> None:
     print(means)
-    assert min(means["truncate"], means["mask"]) > means["none"] - 0.1 > means["clip"]
+    assert min(means["truncate"], means["mask"]) > means["none"] > means["clip"]
     assert means["clip"] < 0.5 * means["truncate"]
