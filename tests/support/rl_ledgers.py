@@ -12,7 +12,8 @@ from marin_assets.stages.train.rl.rollout import Rollout, read_rollouts
 
 def require_exact(config: TrainRlConfig) -> list[Rollout]:
     """Return all rollouts. Each is in the tables once, used or with a reason; each used group is in as many batches as
-    the buffer allows at most, in none that is too late; and batches are whole."""
+    the buffer allows at most, in none that is too late; and batches are whole, but for
+    a lack of groups that differ."""
     entries, rollouts = read_entries(config.output_path), read_rollouts(config.output_path)
     assert sorted(entries) == list(range(config.num_train_steps))
     assert len({rollout.id for rollout in rollouts}) == len(rollouts)
@@ -24,12 +25,18 @@ def require_exact(config: TrainRlConfig) -> list[Rollout]:
     assert max(uses.values()) <= most_uses
     assert {rollout.group_id for rollout in rollouts if rollout.used} <= set(uses)
     for step, entry in entries.items():
-        assert len(set(names_of(entry))) == config.groups
+        assert len(set(names_of(entry))) == config.groups or _has_no_more(config, entry)
         assert all(0 <= step - groups[name].weights_step <= config.staleness for name in names_of(entry))
         assert all(groups[named.group].step == step for named in (*entry.batch, *entry.left_out))
     output = Path(config.output_path)
     assert not {"weights", "units", "ledger"} & {path.name for path in output.iterdir()}
     return rollouts
+
+
+def _has_no_more(config: TrainRlConfig, entry: Entry) -> bool:
+    """Whether the step has left out as many groups of equal rewards as it may have more."""
+    equal = [named for named in entry.left_out if not named.reason]
+    return len(names_of(entry)) + len(equal) >= config.groups + (config.most_extra_groups or 0) > config.groups
 
 
 def names_of(entry: Entry) -> list[str]:
