@@ -129,7 +129,7 @@ def _joined(before: TextTree, run: SharedInputs, longest: int) -> TextTree | Non
 
 
 def fill_rows(trees: Sequence[TextTree], length: int) -> list[Row]:
-    """Put trees of at most `length` inputs into rows of so many, each where it leaves the least room (best fit, the
+    """Put trees of at most `length` inputs into rows of that length, each where it leaves the least room (best fit, the
     longest first). The result depends on the trees alone."""
     rows: list[Row] = []
     by_room: list[list[Row]] = [[] for _ in range(length + 1)]

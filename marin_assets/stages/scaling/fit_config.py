@@ -19,7 +19,7 @@ LEAST_RESAMPLES, MOST_RESAMPLES = 20, 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """A run to forecast: a model of so many parameters on so many tokens, or the best model of a budget."""
+    """A run to forecast: a model of these parameters on these tokens, or the best model of a budget."""
 
     label: str = ""
     params: float | None = None

@@ -32,7 +32,7 @@ class ModelParts:
     """Matrices of the vocabulary: 1 if that of the input is that of the output, else 2."""
 
     def counts(self, total: int) -> dict[str, int]:
-        """Params by each of COUNTS, of a model with so many."""
+        """Params by each of COUNTS, of a model with this number."""
         head = (total - self.layers) // self.embeddings
         return {"with_head": self.active_layers + head, "without_embeddings": self.active_layers, "all": total}
 

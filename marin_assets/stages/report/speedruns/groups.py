@@ -15,7 +15,7 @@ from marin_assets.stages.report.speedruns.entry import Entry
 from marin_assets.stages.report.speedruns.power_law import SAME
 
 SEEDS = 3
-"""Runs of which a group has at least so many for a test."""
+"""Runs of which a group has at least this number for a test."""
 P = 0.01
 """The p-value of what is shown is below this, as in the speedruns of modded-nanogpt (KellerJordan/modded-nanogpt)."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)

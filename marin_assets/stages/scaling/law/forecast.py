@@ -20,7 +20,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class LossForecast:
-    """The loss of a run of so many parameters and tokens."""
+    """The loss of a run by its parameters and tokens."""
 
     params: float
     tokens: float

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 ROUNDS = 400
 """Most steps. Of 16 noisy runs, a resample in a hundred takes more than 150."""
 SMALL_GAIN, SMALL_GAINS = 1e-8, 8
-"""A fit has converged after so many steps in a row that gain less than this share of the objective."""
+"""A fit has converged after this number of steps in a row that gain less than this share of the objective."""
 LEAST_DAMPING, MOST_DAMPING = 1e-8, 1e8
 LONGEST_STEP = 0.5
 """Longest change of a parameter, which is a logarithm or of that size."""
@@ -45,7 +45,7 @@ def minimise(model: Model, weights: Any, start: Any, delta: float, low: Any, hig
 
 
 def _minimise_part(model: Model, weights: Any, start: Any, delta: float, low: Any, high: Any) -> tuple[Any, Any]:
-    """Minimise so many rows as have room in memory."""
+    """Minimise as many rows as fit in memory."""
     import numpy as np
 
     theta = np.array(start, float)

@@ -10,7 +10,7 @@ DPI = 110
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A figure of so many inches."""
+    """A figure, with its size in inches."""
     from matplotlib.figure import Figure  # 0.4 s to import
 
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained")

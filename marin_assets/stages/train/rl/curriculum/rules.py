@@ -45,7 +45,7 @@ class Curriculum:
     least_weight: float = versioned(0.1)
     """The least of an open lesson."""
     plateau_examples: int = versioned(50)
-    """The success has a plateau if over so many examples it neither moves nor varies by more than the next two."""
+    """The success has a plateau if over these examples it neither moves nor varies by more than the next two."""
     plateau_slope: float = versioned(0.1)
     """Change of the least-squares line over the plateau."""
     plateau_variation: float = versioned(0.1)

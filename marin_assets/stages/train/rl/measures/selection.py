@@ -63,9 +63,13 @@ def tables_in(output_path: str) -> list[str]:
 def read_small(path: str) -> list[SmallRow]:
     """The rows of a table by SMALL. Raises DocumentError for a damaged one."""
     rows: list[SmallRow] = []
-    if next(iter(read_parquet(path, None)), None) is None:  # a step without a new rollout, whose table has no columns
-        return rows
-    for number, row in read_parquet(path, list(SMALL)):
+    try:
+        numbered = list(read_parquet(path, list(SMALL)))
+    except DocumentError:
+        if next(iter(read_parquet(path, None)), None) is None:  # of a step without new rollouts: it has no columns
+            return rows
+        raise
+    for number, row in numbered:
         if isinstance(row, BadRow) or not all(is_kind(row[name]) for name, is_kind in SMALL.items()):
             raise DocumentError(f"Row {number} of {path!r} is no rollout: {row!r:.300}. Compute the output again.")
         rows.append(row)
