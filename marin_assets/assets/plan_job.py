@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.plan import Planned
 from marin_assets.plan.render.groups import Group, groups_of
 from marin_assets.plan.render.text import describe_total
 from marin_resources.orchestrator.links import link_to
@@ -140,7 +140,7 @@ def _cells(group: Group) -> Sequence[str]:
     size = f", {readable_bytes(group.bytes)}" if group.bytes else ""
     more = f" and {len(group.steps) - SHOWN_STEPS:,} more" if len(group.steps) > SHOWN_STEPS else ""
     steps = ", ".join(f"`{name}`" for name in group.steps[:SHOWN_STEPS])
-    expected = describe_total(group.total) if group.action is Action.RUN else ""
+    expected = describe_total(group.total)
     return f"**{group.action}**", f"{len(group.items):,}{size}", steps + more, _text(group.reason), _text(expected)
 
 

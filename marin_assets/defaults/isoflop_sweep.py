@@ -86,6 +86,7 @@ def isoflop(
                 _with_settings(train_config, plan),
                 resources=_resources_of(size, resources),
                 tags=tags,
+                vocab_size=vocab_size,
             )
             points[label] = IsoflopPoint(step, {BUDGET: budget, "size": size}, plan)
     return points

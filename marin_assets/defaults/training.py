@@ -11,6 +11,7 @@ from marin_assets.stages.train.config import TrainDpoConfig
 from marin_assets.stages.train.formats import ChatSpec
 from marin_assets.stages.train.metrics.health import checks_of
 from marin_assets.stages.train.simple import SimpleTrainConfig, to_train_lm_config
+from marin_assets.stages.train.sizes import training_flops
 from marin_assets.stages.train.specs.mixture import Mixture, versioned_mixture
 from marin_assets.stages.train.specs.model import HuggingFaceModel, ModelSpec
 from marin_assets.stages.train.specs.start import FromHuggingFace
@@ -29,6 +30,7 @@ from marin_assets.step.values import (
     VersionedValue,
     ensure_versioned,
     output_path_of,
+    unwrap_versioned_value,
 )
 from marin_resources.hardware.resources import Resources, cpu
 
@@ -49,6 +51,7 @@ def default_train(
     override_output_path: str | None = None,
     expectations: Sequence[Expectation] = (),
     partitions: Partitions | None = None,
+    vocab_size: int | None = None,
 ) -> Step:
     """Return the step "checkpoints/<name>", which trains a model on one tokenized set, on several by name, or on a
     Mixture (`marin_assets.mixtures`).
@@ -58,14 +61,16 @@ def default_train(
     `train_config` has the number of steps, batch size, optimizer, weights of sets by name and the tokenizer's path. Its
     components, mixture and model are replaced by `tokenized` and `model_config`. A SimpleTrainConfig has Marin's names,
     and the resources. `tags` are a dict of texts, or a list of them. The checks are those of every training
-    (`health.py`) and `expectations`, which come before them. Raises TrainError for a setting that does not work and for
-    a model that cannot fit the resources, InputError for a mixture that this training could not draw.
+    (`health.py`) and `expectations`, which come before them. `vocab_size` is the number of tokens of the tokenizer, by
+    which a plan estimates time and price; None: that of a tokenizer of default_tokenizer, else there is no estimate.
+    Raises TrainError for a setting that does not work and for a model that cannot fit the resources, InputError for a
+    mixture that this training could not draw.
     """
     config = _train_lm_config(name, train_config, tokenized)
     if isinstance(model_config, VersionedValue):  # Marin's scripts have it so; the fields of a spec are versioned
         model_config = model_config.value
     config = dataclasses.replace(config, model=model_config, **_data(name, tokenized))
-    return _step(
+    step = _step(
         name,
         train_lm,
         config,
@@ -75,6 +80,8 @@ def default_train(
         expectations=expectations,
         partitions=partitions,
     )
+    flops = training_flops(config, vocab_size or _vocab_size_of(config.tokenizer_path))  # of a config that was checked
+    return dataclasses.replace(step, expected_flops=flops)
 
 
 @checks_arguments("of", "tokenized", "train_config")
@@ -300,3 +307,10 @@ def _tokenizer_of(name: str, sets: Mapping[str, Step | InputName]) -> str:
     raise ConfigError(
         f"The training {name!r} reads no set of default_tokenize, so its tokenizer is not known. Set tokenizer_path."
     )
+
+
+def _vocab_size_of(tokenizer: Any) -> int | None:
+    """The tokens of a tokenizer that a step trains, or of its folder in another; None for one made elsewhere."""
+    config = getattr(getattr(tokenizer, "step", None), "config", None)
+    size = unwrap_versioned_value(getattr(config, "vocab_size", None))
+    return size if isinstance(size, int) else None

@@ -15,6 +15,7 @@ from marin_assets.plan.estimates import estimates
 from marin_assets.plan.lost_data import with_lost_data
 from marin_assets.plan.partitions import known_partitions
 from marin_assets.plan.plan import Action, Kind, Planned, plan, refuse
+from marin_assets.plan.prices import with_prices
 from marin_assets.plan.reasons.causes import Causes, describe_causes
 from marin_assets.plan.record_facts.facts import manifest_digest
 from marin_assets.plan.record_facts.node_drift import DriftNow
@@ -51,7 +52,7 @@ def prepare_plan(
 ) -> list[Planned]:
     """The plan of `nodes`, inputs first, with reasons, drift, expected costs, and on a fleet the cluster of each.
 
-    A partition is a node: see `Node.at`. Raises UnavailableError.
+    A partition is a node: see `Node.at`. Raises UnavailableError, and SettingError for a price that is no number.
     """
     complete = CompleteOutputs(store.prefix)
     planned = plan_with_drift(
@@ -62,7 +63,7 @@ def prepare_plan(
         planned, missing_requirements_of((item.node for item in planned if item.action is Action.RUN), store.prefix)
     )
     fleet = fleet_from_env(None, store.prefix)
-    return planned if fleet is None else with_sites(planned, graph, store, fleet)
+    return with_prices(planned if fleet is None else with_sites(planned, graph, store, fleet))
 
 
 def plan_with_drift(

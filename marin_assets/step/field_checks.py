@@ -60,8 +60,8 @@ def require_fields(step: Any) -> None:
         raise ConfigError(f"Step {name!r} has max_partitions_per_run={limit!r}, expected 1 or more, or None.")
     if step.override_output_path is not None:
         require_override(step.override_output_path, name)
-    for field in ("timeout_s", "progress_timeout_s"):
-        _require_seconds(getattr(step, field), field, name)
+    for field, unit in (("timeout_s", "seconds"), ("progress_timeout_s", "seconds"), ("expected_flops", "operations")):
+        _require_amount(getattr(step, field), field, unit, name)
     if step.own_job not in (None, True, False):
         raise ConfigError(f"Step {name!r} has own_job={step.own_job!r}, expected True, False or None.")
     if step.resumable not in (True, False):
@@ -126,11 +126,11 @@ def tags_of(given: Any, step: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def _require_seconds(seconds: Any, field: str, step: str) -> None:
-    if seconds is None:
+def _require_amount(amount: Any, field: str, unit: str, step: str) -> None:
+    if amount is None:
         return
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        raise ConfigError(f"Step {step!r} has {field}={seconds!r}, expected seconds above 0 or None.")
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount < math.inf:
+        raise ConfigError(f"Step {step!r} has {field}={amount!r}, expected {unit} above 0 or None.")
 
 
 def _require_texts(texts: Any, field: str, example: str, step: str) -> None:

@@ -61,6 +61,9 @@ class Step(StepMarker):
     """Extras of pyproject.toml that the function needs, for example ("train",)."""
     env: Sequence[str] = ()
     """Names of environment variables that the function may see on the worker. Values are never stored."""
+    expected_flops: float | None = None
+    """Floating-point operations of the function, where they can be counted before. By them the plan estimates the time
+    on devices of a step that was never computed."""
     packages: Sequence[str] = ()
     """Requirements that the function needs beyond the extras, for example ("lxml>=5",)."""
     timeout_s: float | None = None

@@ -98,6 +98,17 @@ class Resources:
         """GPUs, or chips of TPUs in the fewest slices; 0 without a device."""
         return self.devices_of(self.slices)
 
+    @property
+    def peak_flops(self) -> float | None:
+        """Operations a second of all devices in bfloat16, by the catalogue; None without a device, or for one whose
+        peak is not in it."""
+        if self.tpu is not None:
+            tflops: float | None = slice_type(self.tpu.kind).bf16_tflops
+        else:
+            gpu_type = find_gpu_type(self.gpu.kind) if self.gpu is not None and self.gpu.kind is not None else None
+            tflops = None if gpu_type is None else gpu_type.bf16_tflops
+        return None if tflops is None else self.devices * tflops * 1e12
+
     def devices_of(self, slices: int) -> int:
         """GPUs, or chips of TPUs in this number of slices; 0 without a device."""
         if self.tpu is not None:

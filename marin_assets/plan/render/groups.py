@@ -51,7 +51,12 @@ class Group:
     @property
     def total(self) -> Total:
         """The cost of computing it."""
-        return total_of(item.expected for item in self.items)
+        return total_to_compute(self.items)
+
+
+def total_to_compute(planned: Iterable[Planned]) -> Total:
+    """The cost of all that runs, and of all that would run if the machine had what it lacks."""
+    return total_of(item.expected for item in planned if item.action is Action.RUN or item.expected is not None)
 
 
 def groups_of(planned: Iterable[Planned]) -> list[Group]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from marin_assets.plan.estimates import total_of
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.reasons.causes import Cause, Why
 from marin_assets.plan.record_facts.origins import origins_as_json, total_as_json, total_of_lineages
+from marin_assets.plan.render.groups import total_to_compute
 
 FORMAT_VERSION = 1
 
 
 def plan_as_json(planned: Sequence[Planned], prefix: str) -> dict[str, Any]:
     """The plan: sums, and in `outputs` each output with its reason, inputs first."""
-    runs = [item for item in planned if item.action is Action.RUN]
-    total = total_of(item.expected for item in runs)
+    total = total_to_compute(planned)
     return {
         "format_version": FORMAT_VERSION,
         "prefix": prefix,
@@ -26,8 +25,11 @@ def plan_as_json(planned: Sequence[Planned], prefix: str) -> dict[str, Any]:
         "expected": {
             "compute_s": round(total.compute_s, 3),
             "device_hours": round(total.device_hours, 4),
-            "outputs_with_history": total.known,
-            "outputs_without_history": total.unknown,
+            "dollars": round(total.dollars, 2),
+            "unpriced_device_hours": round(total.unpriced_hours, 4),
+            "outputs_with_history": total.known - total.by_flops,
+            "outputs_by_flops": total.by_flops,
+            "outputs_without_estimate": total.unknown,
         },
         "outputs": [output_as_json(item) for item in planned],
     }
@@ -61,6 +63,7 @@ def output_as_json(item: Planned) -> dict[str, Any]:
         else {
             "compute_s": round(item.expected.compute_s, 3),
             "device_hours": item.expected.device_hours,
+            "dollars": item.expected.dollars,
             "median_of": item.expected.outputs,
         },
         "site": None if item.site is None else {"cluster": item.site.cluster, "why": item.site.why},

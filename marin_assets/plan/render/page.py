@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from marin_assets.plan.plan import Action, Planned
+from marin_assets.plan.plan import Planned
 from marin_assets.plan.record_facts.origins import describe_origin, total_of_origins
 from marin_assets.plan.render.groups import Group, groups_of
 from marin_assets.plan.render.picture import COLOURS, legend, picture_of
@@ -68,7 +68,7 @@ def _names(group: Group) -> str:
 
 def _group(number: int, group: Group) -> str:
     count, size = len(group.items), f", {readable_bytes(group.bytes)}" if group.bytes else ""
-    total = describe_total(group.total) if group.action is Action.RUN else ""
+    total = describe_total(group.total)
     downloaded = total_of_origins(group.origins).describe()
     rows = "".join(_row(item, group) for item in group.items[:SHOWN_OUTPUTS])
     rest = f"<p>and {count - SHOWN_OUTPUTS:,} more: <code>marin plan --json</code> has all.</p>"

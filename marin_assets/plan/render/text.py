@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from marin_assets.plan.estimates import Expected, Total, total_of
+from marin_assets.plan.estimates import ASSUMED_MFU, Expected, Total
 from marin_assets.plan.plan import Action, Planned
 from marin_assets.plan.record_facts.origins import describe_origin, total_of_lineages, total_of_origins
-from marin_assets.plan.render.groups import Group, alike, counts_of, groups_of
+from marin_assets.plan.render.groups import Group, alike, counts_of, groups_of, total_to_compute
 from marin_resources.ray_tpu.site import describe as describe_sites
 from marin_resources.storage.manifest.bytes_progress import readable_bytes
 from marin_resources.types.durations import readable_duration
@@ -18,6 +18,7 @@ ONE_BY_ONE = 12
 SHOWN_STEPS = 6
 SHOWN_KEYS = 8
 INDENT = " " * 9
+BY_FLOPS = f"by FLOPs at {ASSUMED_MFU:.0%} of the peak"
 
 
 def lines_of(planned: Sequence[Planned], *, one_by_one: bool = False) -> Iterator[str]:
@@ -36,27 +37,37 @@ def summary_of(planned: Sequence[Planned]) -> str:
     """One line: "499 to run, 1 to reuse (2.1 TB); from 2 data sets: 6.1 TB, under …; expected 3 h 20 min, …"."""
     reused = sum(item.bytes or 0 for item in planned if item.action is Action.REUSE)
     size = f", {readable_bytes(reused)} reused" if reused else ""
-    total = total_of(item.expected for item in planned if item.action is Action.RUN)
+    total = total_to_compute(planned)
     origins = total_of_lineages(item.node for item in planned).describe()
     counts = f"{counts_of(planned)}{size}" or "nothing selected"
     return "; ".join(filter(None, (counts, origins, describe_total(total))))
 
 
 def describe_total(total: Total) -> str:
-    """A phrase: "expected 3 h 20 min one after another, 120 chip-hours; 4 of 9 have no history"."""
+    """A phrase: "expected 3 h 20 min one after another, 120 chip-hours, $504.00; 4 of 9 have no estimate"."""
     if not total.known:
         return ""
-    hours = f", {total.device_hours:,.1f} chip-hours" if total.device_hours else ""
     after = " one after another" if total.known > 1 else ""
-    unknown = f"; {total.unknown:,} of {total.known + total.unknown:,} have no history" if total.unknown else ""
-    return f"expected {readable_duration(total.compute_s)}{after}{hours}{unknown}"
+    hours = f", {total.device_hours:,.1f} chip-hours" if total.device_hours else ""
+    unpriced = f" and {total.unpriced_hours:,.1f} chip-hours without a price" if total.unpriced_hours else ""
+    price = f", ${total.dollars:,.2f}{unpriced}" if total.dollars else ""
+    count = total.known + total.unknown
+    flops = f"; {total.by_flops:,} of {count:,} {BY_FLOPS}" if total.by_flops else ""
+    unknown = f"; {total.unknown:,} of {count:,} have no estimate" if total.unknown else ""
+    return f"expected {readable_duration(total.compute_s)}{after}{hours}{price}{flops}{unknown}"
 
 
 def describe_expected(expected: Expected) -> str:
-    """A phrase: "expected 3 min 20 s, 1.2 chip-hours (the median of 4 outputs)"."""
+    """A phrase: "expected 3 min 20 s, 1.2 chip-hours, $5.04 (the median of 4 outputs)"."""
     hours = f", {expected.device_hours:,.1f} chip-hours" if expected.device_hours else ""
-    rests = f"the median of {expected.outputs} outputs" if expected.outputs > 1 else "as the last output"
-    return f"expected {readable_duration(expected.compute_s)}{hours} ({rests})"
+    price = f", ${expected.dollars:,.2f}" if expected.dollars is not None else ""
+    return f"expected {readable_duration(expected.compute_s)}{hours}{price} ({_rests_on(expected.outputs)})"
+
+
+def _rests_on(outputs: int) -> str:
+    if outputs == 0:
+        return BY_FLOPS
+    return f"the median of {outputs} outputs" if outputs > 1 else "as the last output"
 
 
 def describe_earlier(item: Planned) -> str:
@@ -107,6 +118,6 @@ def _lines_of_group(group: Group) -> Iterator[str]:
     yield f"{INDENT}{', '.join(steps[:SHOWN_STEPS])}{more}"
     if downloaded := total_of_origins(group.origins).describe():
         yield f"{INDENT}{downloaded}"
-    if group.action is Action.RUN and (total := describe_total(group.total)):
+    if total := describe_total(group.total):
         yield f"{INDENT}{total}"
     yield from _site(outputs)

@@ -7,13 +7,14 @@ some more. A test compares the counts with the arrays that Levanter makes.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from marin_assets.stages.train.specs.model import shape_of
+from marin_assets.stages.train.specs.model import HuggingFaceModel, shape_of
 from marin_assets.stages.train.specs.precision import read_precision
 from marin_assets.stages.train.specs.presets import LLAMA3_VOCABULARY, PRESETS
-from marin_assets.step.values import unwrap_versioned_value
+from marin_assets.step.values import unwrap_versioned_value, without_versions
 from marin_resources.hardware.catalogue import SliceType, slice_types
 
 HEAD = (
@@ -70,6 +71,24 @@ def size_of(model: Any, vocab_size: int, *, precision: str = MIXED, optimizer: s
         state_bytes=parameters * ((2 + moments_of(optimizer)) * stored + copy),
         activation_bytes=length * computed * _activations_of_a_token(model, used),
     )
+
+
+def training_flops(config: Any, vocab_size: int | None) -> float | None:
+    """Operations of a whole training, forward and backward, by its TrainLmConfig: None where the config does not
+    decide them, or LoRA leaves out a part of the backward pass."""
+    plain = without_versions(config)
+    model, loop = plain.model, plain.loop
+    if isinstance(model, HuggingFaceModel) or plain.lora is not None:
+        return None
+    vocab_size = getattr(model, "vocab_size", None) or vocab_size
+    if vocab_size is None:
+        return None
+    length = (loop and loop.train_seq_len) or model.max_seq_len
+    schedule = (loop and loop.batch_schedule) or ((0, plain.train_batch_size),)
+    ends = [*(start for start, _ in schedule[1:]), plain.num_train_steps]
+    sequences = sum((end - start) * size for (start, size), end in zip(schedule, ends, strict=True))
+    size = size_of(dataclasses.replace(model, max_seq_len=length), vocab_size)
+    return size.flops_per_token * length * sequences
 
 
 def moments_of(optimizer: str) -> int:

@@ -240,7 +240,7 @@ def test_what_it_takes_is_the_median_of_earlier_outputs_and_nothing_without_them
     assert b.expected is None
     lines = text(store, [step("a", seed=4), step("b")])
     assert "expected 1 min 40 s (the median of 3 outputs)" in "\n".join(lines)
-    assert lines[-1] == "2 to run; expected 1 min 40 s; 1 of 2 have no history"
+    assert lines[-1] == "2 to run; expected 1 min 40 s; 1 of 2 have no estimate"
 
 
 def test_the_json_has_all_of_it(disk_prefix: str) -> None:
