@@ -62,7 +62,7 @@ def default_train(
     components, mixture and model are replaced by `tokenized` and `model_config`. A SimpleTrainConfig has Marin's names,
     and the resources. `tags` are a dict of texts, or a list of them. The checks are those of every training
     (`health.py`) and `expectations`, which come before them. `vocab_size` is the number of tokens of the tokenizer, by
-    which a plan estimates time and price; None: that of a tokenizer of default_tokenizer, else there is no estimate.
+    which a plan estimates time and price; None: that of a tokenizer of default_tokenizer, without which it has none.
     Raises TrainError for a setting that does not work and for a model that cannot fit the resources, InputError for a
     mixture that this training could not draw.
     """
