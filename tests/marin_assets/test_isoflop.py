@@ -123,7 +123,7 @@ def test_a_vocabulary_of_the_model_itself_counts() -> None:
     [
         ({"budgets": []}, r"budgets is empty, expected training FLOPs"),
         ({"sizes": {}}, r"sizes is empty, expected models by name"),
-        ({"budgets": [1e11, 100_000_000_000]}, r"The budget 1e11 is there twice"),
+        ({"budgets": [1e11, 100_000_000_000]}, r"The budget 1e11 occurs twice"),
         ({"budgets": [float("nan")]}, r"A budget is nan, expected a positive number"),
         ({"budgets": [True]}, r"A budget is True, expected a positive number"),
         ({"budgets": [-1.0]}, r"A budget is -1.0, expected a positive number"),

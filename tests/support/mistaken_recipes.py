@@ -242,7 +242,7 @@ RECIPES = [
     of("b = grid('raw/a', {'count': [1]})", "base='raw/a'", "expected Step"),
     of_sweep("[]", "budgets is empty", "expected training FLOPs"),
     of_sweep("['1e18']", "budgets[0]='1e18'", "expected float"),
-    of_sweep("[1e18, 1e18]", "The budget 1e18 is there twice", "Remove one"),
+    of_sweep("[1e18, 1e18]", "The budget 1e18 occurs twice", "Remove one"),
     of_sweep("[1e9]", "The budget 1e9 is", "batches of the size 's'", "raise the budget"),
     of_sweep("{1e12: ['l']}", "the size 'l'", "expected one of the sizes 's'"),
     of_sweep("[1e12], {}", "sizes is empty", "expected models by name"),

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+from rl_training import results_of
+
 from marin_assets.stages.train.rl.config import TrainRlConfig
-from marin_assets.stages.train.rl.orders.ledger import Entry, read_entries
+from marin_assets.stages.train.rl.orders.ledger import WHOLE, Entry, read_entries
 from marin_assets.stages.train.rl.rollout import Rollout, read_rollouts
+from marin_assets.stages.train.rl.train_rl import train_rl
+from marin_resources.storage.files import list_files, read_bytes
+from marin_resources.storage.paths import join
 
 
 def require_exact(config: TrainRlConfig) -> list[Rollout]:
@@ -28,9 +34,25 @@ def require_exact(config: TrainRlConfig) -> list[Rollout]:
         assert len(set(names_of(entry))) == config.groups or _has_no_more(config, entry)
         assert all(0 <= step - groups[name].weights_step <= config.staleness for name in names_of(entry))
         assert all(groups[named.group].step == step for named in (*entry.batch, *entry.left_out))
-    output = Path(config.output_path)
-    assert not {"weights", "units", "ledger"} & {path.name for path in output.iterdir()}
+    files = [file.removeprefix(config.output_path).lstrip("/") for file in list_files(config.output_path)]
+    assert not {"weights", "units", "ledger"} & {file.partition("/")[0] for file in files}
     return rollouts
+
+
+def require_same_replay(config: TrainRlConfig, output: Path) -> None:
+    """A training on the stored rollouts of another has its weights, and stores the same."""
+    result = train_rl(replace(config, output_path=str(output), replay_of=config.output_path))
+    assert result["same_as_replayed"]
+    assert results_of(output) == results_of(config.output_path)
+    assert ledger_of(str(output)) == ledger_of(config.output_path)
+    assert (ledger_of(str(output)) is not None) == (config.order == "free")
+
+
+def ledger_of(output: str) -> bytes | None:
+    try:
+        return read_bytes(join(output, WHOLE))
+    except FileNotFoundError:
+        return None
 
 
 def _has_no_more(config: TrainRlConfig, entry: Entry) -> bool:

@@ -21,6 +21,8 @@ from marin_assets.stages.train.rl.rollout import FOLDER
 from marin_assets.stages.train.specs.optimizer import NamedOptimizerSpec
 from marin_assets.stages.train.specs.start import FromHuggingFace
 from marin_assets.step.values import unwrap_versioned_value
+from marin_resources.storage.files import names_in, read_bytes
+from marin_resources.storage.paths import join
 from marin_resources.wire.config_json import encode
 
 END_TOKENS = (",", ".", "Ċ")
@@ -83,8 +85,9 @@ def adam(learning_rate: float) -> NamedOptimizerSpec:
 
 def results_of(output: str | Path) -> tuple[str, str]:
     """Digests of the trained weights, and of all rollouts."""
-    weights = (Path(output) / "hf/model.safetensors").read_bytes()
-    tables = b"".join(path.read_bytes() for path in sorted((Path(output) / FOLDER).glob("[!.]*")))
+    weights = read_bytes(join(str(output), "hf/model.safetensors"))
+    names = sorted(name for name in names_in(join(str(output), FOLDER)) if not name.startswith("."))
+    tables = b"".join(read_bytes(join(str(output), FOLDER, name)) for name in names)
     return hashlib.sha256(weights).hexdigest(), hashlib.sha256(tables).hexdigest()
 
 

@@ -147,7 +147,7 @@ def sizes_of_budgets(
         if isinstance(budget, bool) or not (math.isfinite(budget) and budget > 0):
             raise ScalingError(f"A budget is {budget!r}, expected a positive number of training FLOPs, such as 1e18.")
         if float(budget) in chosen:
-            raise ScalingError(f"The budget {budget_text(budget)} is there twice, expected each once. Remove one.")
+            raise ScalingError(f"The budget {budget_text(budget)} occurs twice, expected each once. Remove one.")
         names = tuple(budgets[budget]) if isinstance(budgets, Mapping) else tuple(sizes)
         _check_names(names, budget, sizes)
         chosen[float(budget)] = names

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 from rl_environments import Slow, Turns
-from rl_ledgers import require_exact
-from rl_training import results_of, rl_config, run_to
+from rl_ledgers import require_exact, require_same_replay
+from rl_training import rl_config, run_to
 
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.rl.config import ReplayBuffer, TrainRlConfig
 from marin_assets.stages.train.rl.lessons import lesson_of
-from marin_assets.stages.train.rl.orders.ledger import WHOLE
 from marin_assets.stages.train.rl.plan import unit_of
 from marin_assets.stages.train.rl.sampling import samplers
 from marin_assets.stages.train.rl.sampling.sampler import open_sampler_here
@@ -29,16 +28,6 @@ from marin_assets.stages.train.rl.weights.publication import opened_publication
 from marin_assets.step.values import unwrap_versioned_value
 
 FREE: dict[str, Any] = {"order": "free", "samplers": 2, "staleness": 2}
-
-
-def require_same_replay(config: TrainRlConfig, output: Path) -> None:
-    """A training on the stored rollouts of another has its weights, and stores the same."""
-    result = train_rl(replace(config, output_path=str(output), replay_of=config.output_path))
-    assert result["same_as_replayed"]
-    assert results_of(output) == results_of(config.output_path)
-    ledgers = [Path(path) / WHOLE for path in (output, config.output_path)]
-    assert ledgers[0].exists() == (config.order == "free")
-    assert not ledgers[0].exists() or ledgers[0].read_bytes() == ledgers[1].read_bytes()
 
 
 def test_a_replay_of_a_training_gives_the_same_bytes_without_sampling(

@@ -6,9 +6,11 @@ So it is with an evaluation on rewards.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nano_training import weights_of
+from rl_ledgers import require_exact, require_same_replay
 from rl_training import rl_config
 
 from marin_assets.stages.train.rl.environments.target_word import TargetWord
@@ -34,6 +36,17 @@ def test_a_training_in_a_bucket_is_that_on_a_disk(
     train_rl(rl_config(base_path, Path("unused"), num_train_steps=3, samplers=samplers, **there))
     assert read_bytes(join(output, "hf/model.safetensors")) == weights_of(tmp_path)
     assert read_rollouts(output) == read_rollouts(str(tmp_path))
+
+
+def test_a_training_in_the_free_order_in_a_bucket_keeps_to_its_ledger(
+    base_path: str, gcs_prefix: str, tmp_path: Path
+) -> None:
+    output = join(gcs_prefix, "out")
+    free: dict[str, Any] = {"order": "free", "samplers": 1, "staleness": 2, "output_path": output}
+    config = rl_config(base_path, Path("unused"), num_train_steps=4, **free)
+    train_rl(config)
+    require_exact(config)
+    require_same_replay(config, tmp_path)
 
 
 def test_an_evaluation_in_a_bucket_is_that_on_a_disk(base_path: str, gcs_prefix: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from placement_groups import await_release
 from random_llama import write_random_llama
 from ray_cluster import Cluster
 from record_fields import fields_of_record
+from rl_ledgers import require_exact, require_same_replay
 from rl_training import results_of, rl_config
 from running import wait_until
 from submitted_jobs import Submitted, submit
@@ -78,13 +79,13 @@ class Training:
         **changes: Any,
     ) -> None:
         self.path = Path(Store(str(prefix)).locate(X))
-        config = encode(rl_config(model, self.path, num_train_steps=STEPS, checkpoint_interval_s=0.5, **changes))
+        self.config = rl_config(model, self.path, num_train_steps=STEPS, checkpoint_interval_s=0.5, **changes)
         self.job: Job = new_job(
             str(prefix),
             prefix / "code",
             STEP,
             "train",
-            config={"train": config, "preemptions": preemptions},
+            config={"train": encode(self.config), "preemptions": preemptions},
             resources=resources,
             resumable=True,
         )
@@ -188,6 +189,24 @@ def test_the_host_of_a_training_is_lost_and_its_samplers_work_for_the_next_try(
     await_release(cluster)
     for host in (first, second):
         cluster.kill_host(host)
+
+
+def test_in_the_free_order_a_training_that_lost_its_host_keeps_to_its_ledger(
+    cluster: Cluster, model: str, tmp_path: Path
+) -> None:
+    [first] = cluster.add_slice(KIND, "free-first")
+    free: dict[str, Any] = {"order": "free", "staleness": 2, "samplers": 2, "sampler_resources": cpu(0.5)}
+    training = Training(cluster, model, tmp_path, tpu(KIND, cpus=0.5), **free)
+    training.await_step(5)
+    cluster.kill_host(first)
+    [second] = cluster.add_slice(KIND, "free-second")
+    record = training.ended()
+    assert [each["cause"] for each in record["tries"]] == ["preempted", None]
+    assert record["result"]["resumed_from_step"] is not None
+    require_exact(training.config)
+    require_same_replay(training.config, tmp_path / "replay")
+    await_release(cluster)
+    cluster.kill_host(second)
 
 
 def test_slices_that_are_lost_too_often_are_a_sentence(cluster: Cluster, model: str, tmp_path: Path) -> None:
