@@ -61,11 +61,14 @@ log = logging.getLogger(__name__)
 class ModelServer:
     """A running server of the model in a local folder. Use it in a `with` block; `post` from many threads."""
 
-    def __init__(self, engine: Engine, model_folder: str, *, devices: str | None = None) -> None:
-        """`devices` are the GPUs that it sees, as in CUDA_VISIBLE_DEVICES; all of this process if None. Raises
-        EngineError if the engine's environment does not exist. The server starts with the `with` block."""
+    def __init__(
+        self, engine: Engine, model_folder: str, *, devices: str | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
+        """`devices` are the GPUs that it sees, as in CUDA_VISIBLE_DEVICES; all of this process if None. `env` are
+        further variables of its process. Raises EngineError if the engine's environment does not exist. The server
+        starts with the `with` block; one that is started again reads `model_folder`, as it is then."""
         self.engine, self.model_folder = engine, model_folder
-        self._devices = {} if devices is None else {DEVICES: devices}
+        self._env = {**(env or {}), **({} if devices is None else {DEVICES: devices})}
         self.name = f"model-{uuid.uuid4().hex[:8]}"
         """As the server calls the model: another server that took the port does not know it."""
         self.starts = 0
@@ -150,6 +153,12 @@ class ModelServer:
         """
         send_all(lambda body: self.post(path, body), bodies, on_answer, concurrency=self.engine.concurrency)
 
+    def restart(self) -> None:
+        """Stop the server, and start one of `model_folder`, while no request is under way. Raises EngineError."""
+        with self._changing:
+            self._stop()
+            self._start()
+
     def _start(self) -> None:
         for number in range(TRIES):
             port = _free_port()
@@ -157,7 +166,7 @@ class ModelServer:
             self.starts += 1
             self._process = process = ManagedProcess(
                 command_of(self.engine, self._python, self.model_folder, self.name, port),
-                env={**environment_of(self.engine), **self._devices},
+                env={**environment_of(self.engine), **self._env},
                 on_line=partial(log.info, "%s: %s", self.engine.kind),
             )
             if self._wait_until_ready(process):

@@ -45,12 +45,12 @@ print("moments", moments.count)
 """
 
 
-def write_ending_llama(folder: Path) -> str:
+def write_ending_llama(folder: Path, **shape: int) -> str:
     """Write a model of random weights, which ends an answer at each comma, full stop or end of a line. Returns its
-    folder."""
+    folder. `shape` is that of write_random_llama."""
     hf = folder / "hf"
     hf.mkdir()
-    write_random_llama(hf, list(topics.values())[:50], WINDOW)
+    write_random_llama(hf, list(topics.values())[:50], WINDOW, **shape)
     vocabulary = json.loads((hf / "tokenizer.json").read_text())["model"]["vocab"]
     ends = {"eos_token_id": [EOS, *(vocabulary[text] for text in END_TOKENS)]}
     (hf / "generation_config.json").write_text(json.dumps(ends))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 from marin_assets.inference.decoder import Completion
@@ -38,6 +39,25 @@ def completion_of(answer: Any) -> Completion:
     finish: Literal["stop", "length"] = "stop" if choice_of(answer).get("finish_reason") == "stop" else "length"
     return Completion(
         text=text_of(answer), ids=(), logprobs=(), finish=finish, tokens=counts[0], prompt_tokens=counts[1]
+    )
+
+
+def drawn_completion_of(answer: Any) -> Completion:
+    """A completion with its tokens, and with the log-probabilities by which they were drawn, as vLLM gives them for
+    `logprobs` and `return_token_ids`. Raises EngineError."""
+    choice, completion = choice_of(answer), completion_of(answer)
+    ids, logprobs = choice.get("token_ids"), choice.get("logprobs")
+    drawn = logprobs.get("token_logprobs") if isinstance(logprobs, dict) else None
+    if not isinstance(ids, list) or not isinstance(drawn, list) or len(ids) != len(drawn):
+        raise _nonsense(answer, "'token_ids' of its answer, and as many log-probabilities")
+    if not all(map(_is_number, drawn)):
+        raise _nonsense(answer, "a log-probability of each token")
+    ends_by_token = completion.finish == "stop" and ids and not isinstance(choice.get("stop_reason"), str)
+    return replace(
+        completion,
+        ids=tuple(ids[:-1] if ends_by_token else ids),
+        end_token=ids[-1] if ends_by_token else None,
+        drawn_logprobs=tuple(drawn),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from marin_assets.inference.engine import Engine, require_engine
 from marin_assets.stages.train.config import OptimizerSpec, TrainLmConfig
 from marin_assets.stages.train.errors import InputError, TrainError
 from marin_assets.stages.train.rl.curriculum.rules import Curriculum, check_curriculum
@@ -103,12 +104,15 @@ class TrainRlConfig:
     there. 0: the training's own process samples, before each step."""
     sampler_resources: Resources = field(default_factory=cpu)
     """Those of one process that samples, on a cluster: of one host."""
+    engine: Engine | None = None
+    """VLLM, or another Engine of its kind: each sampler has a vLLM server, in the free order. None: the project's own
+    decoder."""
     weights_by: str = "file"
     """The way of the weights to the samplers: "file", below the output, or "flight", from the memory of the training by
     Arrow Flight, for large weights whose store is slow, such as a bucket."""
     tolerated_mismatch: float | None = None
     """The largest difference between a token's log-probability in sampling and in the loss by the same weights, at the
-    first step; None: 1e-4, or 0.2 with a compute of 16 bits."""
+    first step; None: 1e-4, or 0.01 by vLLM, or 0.2 with a compute of 16 bits."""
     steps_per_checkpoint: int = 1000
     """Steps between permanent checkpoints."""
     keep_last_checkpoints: int | None = None
@@ -149,6 +153,8 @@ class TrainRlConfig:
         _check_sampler_resources(plain.sampler_resources)
         _check_shape_of_batches(plain)
         _check_order(plain)
+        if plain.engine is not None:
+            _check_engine(plain)
         check_lessons(plain.lessons)
         if plain.curriculum is not None:
             check_curriculum(plain.curriculum, plain.lessons)
@@ -162,6 +168,30 @@ def _check_sampler_resources(resources: Resources) -> None:
         raise TrainError(
             f"sampler_resources are {resources.describe()}, expected those of one host, as a sampler is one process. "
             "Request a slice of one host, and more samplers."
+        )
+
+
+def _check_engine(config: TrainRlConfig) -> None:
+    require_engine(config.engine)
+    if not isinstance(config.engine, Engine) or config.engine.kind != "vllm":
+        raise TrainError(
+            f"The engine is of the kind {config.engine and config.engine.kind!r}, expected VLLM, which takes new "
+            "weights, or None for the project's own decoder."
+        )
+    if config.order != FREE:
+        raise TrainError(
+            f"The engine is VLLM, and order is {config.order!r}: the last digits of its answers depend on what it "
+            "computes at once, and each run of a schedule has the same. Pass order='free'."
+        )
+    if config.engine.servers != 1 or config.engine.server_resources is not None:
+        raise TrainError(
+            f"The engine has servers={config.engine.servers} and server_resources={config.engine.server_resources!r}, "
+            "expected one server of each sampler. Set samplers and sampler_resources."
+        )
+    if config.sampler_resources.tpu is not None:
+        raise TrainError(
+            f"sampler_resources are {config.sampler_resources.describe()}, and vLLM's servers have CPUs or GPUs. Pass "
+            "cpu(…) or gpu(…), or engine=None."
         )
 
 

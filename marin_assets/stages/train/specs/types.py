@@ -13,7 +13,7 @@ from marin_assets.stages.train.errors import TrainError
 from marin_assets.step.values import MirroredValue, Placeholder, StepMarker
 
 NAMES = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a text", type(None): "None"}
-LEFT_OUT = ("mixture", "resources")
+LEFT_OUT = ("mixture", "resources", "engine")
 """Fields with checks of their own."""
 
 

@@ -12,7 +12,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from marin_assets.stages.train.errors import TrainError
@@ -46,15 +46,21 @@ class DamagedUnitError(TrainError):
 class Sampler:
     """Has a decoder, whose weights are replaced as the training continues."""
 
-    def __init__(self, config: TrainRlConfig, tokenizer_folder: str, environments: EnvironmentProcess) -> None:
+    def __init__(self, config: TrainRlConfig, folder: str, environments: EnvironmentProcess) -> None:
+        """`folder` is on this machine, and has the tokenizer."""
         from marin_assets.inference.tokenizer import ModelTokenizer  # jax and Levanter take 3 s to import
         from marin_assets.stages.train.rl.weights.packing import WeightsReader
 
-        self._config, self._environments = config, environments
+        self._config, self._environments, self._folder = config, environments, folder
+        tokenizer_folder = stage_model_tokenizer(config, os.path.join(folder, "tokenizer"))
         self._tokenizer = ModelTokenizer(tokenizer_folder)
         self._reader, self._fetcher = WeightsReader(config, tokenizer_folder), Fetcher()
         self._decoder: Any = None
         self._digest = ""
+        self._opened = ExitStack()
+
+    def close(self) -> None:
+        self._opened.close()
 
     def sample(self, unit: str, source: str) -> dict[str, float]:
         """Sample a unit with the weights of a source, both JSON, and write its rollouts. Returns what that took: all 0
@@ -83,27 +89,38 @@ class Sampler:
 
     def _take_weights(self, source: Source) -> int:
         """Have the decoder compute with these weights. Returns the bytes that were fetched: 0 if it has them."""
-        from marin_assets.inference.decoder import Decoder
-
         if self._digest == source.digest:
             return 0
         content = self._fetcher.fetch(source)
         model = self._reader.model_of(content)
         if self._decoder is None:
-            rows = self._config.groups_per_unit * self._config.group_size
-            self._decoder = Decoder(model, self._tokenizer, rows=rows, max_length=self._config.max_length)
+            self._decoder = self._decoder_of(model)
         else:
             self._decoder.replace_weights(model)
         self._digest = source.digest
         return len(content)
 
+    def _decoder_of(self, model: Any) -> Any:
+        """A decoder with the weights of this model, in this process or of a server beside it."""
+        if self._config.engine is not None:
+            from marin_assets.stages.train.rl.sampling.served_decoder import ServedDecoder
+
+            decoder = ServedDecoder(self._config, model, self._tokenizer, self._folder)
+            return self._opened.enter_context(decoder)
+        from marin_assets.inference.decoder import Decoder
+
+        rows = self._config.groups_per_unit * self._config.group_size
+        return Decoder(model, self._tokenizer, rows=rows, max_length=self._config.max_length)
+
 
 @contextmanager
 def open_sampler(config: str) -> Iterator[Sampler]:
     """A sampler for the block, in a process of its own. `config` is JSON."""
+    own: TrainRlConfig = decode(json.loads(config))
+    if own.engine is not None:
+        os.environ["JAX_PLATFORMS"] = "cpu"  # its server has the devices
     from marin_assets.stages.train.rl.sampling.numbers import use_numbers_of_training
 
-    own: TrainRlConfig = decode(json.loads(config))
     use_numbers_of_training(own)
     with open_sampler_here(own) as sampler:
         yield sampler
@@ -113,8 +130,12 @@ def open_sampler(config: str) -> Iterator[Sampler]:
 def open_sampler_on_host(config: str) -> Iterator[Sampler]:
     """As `open_sampler`, in a process that Ray has given the config's `sampler_resources`. Raises TrainError if jax
     does not find the devices."""
-    resources = decode(json.loads(config)).sampler_resources
-    os.environ.update(accelerator_variables(resources))
+    own: TrainRlConfig = decode(json.loads(config))
+    if own.engine is not None:
+        with open_sampler(config) as sampler:
+            yield sampler
+        return
+    os.environ.update(accelerator_variables(own.sampler_resources))
     with open_sampler(config) as sampler:
         import jax
 
@@ -130,7 +151,11 @@ def open_sampler_here(config: TrainRlConfig) -> Iterator[Sampler]:
         tempfile.TemporaryDirectory(prefix="marin-sampler-") as folder,
         EnvironmentProcess(config.lessons, timeout_s=config.method_timeout_s) as environments,
     ):
-        yield Sampler(config, stage_model_tokenizer(config, os.path.join(folder, "tokenizer")), environments)
+        sampler = Sampler(config, folder, environments)
+        try:
+            yield sampler
+        finally:
+            sampler.close()
 
 
 def stage_model_tokenizer(config: TrainRlConfig, folder: str) -> str:

@@ -17,7 +17,7 @@ from marin_assets.stages.train.rl.rollout import Rollout
 from marin_assets.stages.train.rl.sampling.samplers import Samplers
 from marin_assets.stages.train.specs.precision import read_precision
 
-TOLERATED, TOLERATED_OF_16_BITS = 1e-4, 0.2
+TOLERATED, TOLERATED_OF_VLLM, TOLERATED_OF_16_BITS = 1e-4, 0.01, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,4 +144,6 @@ def rewards_of(rollouts: Sequence[Rollout]) -> dict[str, float]:
 def tolerated_mismatch(config: TrainRlConfig) -> float:
     if config.tolerated_mismatch is not None:
         return config.tolerated_mismatch
-    return TOLERATED if read_precision(config.precision).compute_bytes == 4 else TOLERATED_OF_16_BITS
+    if read_precision(config.precision).compute_bytes != 4:
+        return TOLERATED_OF_16_BITS
+    return TOLERATED if config.engine is None else TOLERATED_OF_VLLM

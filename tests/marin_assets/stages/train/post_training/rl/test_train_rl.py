@@ -16,6 +16,7 @@ from nano_training import weights_of
 from rl_environments import Faulty
 from rl_training import EOS, adam, results_of, rl_config, run_to, samplers_below
 
+from marin_assets.inference.engine import TORCH, VLLM, EngineError
 from marin_assets.stages.train.errors import TrainError
 from marin_assets.stages.train.metrics.metrics import MetricsFile, read_metrics
 from marin_assets.stages.train.rl.config import ReplayBuffer
@@ -271,6 +272,11 @@ MISTAKES = {
     "a slash": ({"lessons": {"a/b": lesson_of(TargetWord())}}, "expected a name without '/'"),
     "weight": ({"lessons": {"a": lesson_of(TargetWord(), weight=0.0)}}, "has a weight above 0"),
     "way of weights": ({"weights_by": "flihgt"}, "weights_by is 'flihgt', expected one of 'file', 'flight'. Did you"),
+    "engine in a schedule": ({"samplers": 1, "engine": VLLM}, "The engine is VLLM, and order is 'scheduled'"),
+    "engine's name": ({**FREE, "engine": "vllm"}, "The engine is 'vllm', expected None"),
+    "another engine": ({**FREE, "engine": TORCH}, "The engine is of the kind 'torch', expected VLLM"),
+    "servers": ({**FREE, "engine": replace(VLLM, servers=2)}, "The engine has servers=2 and server_resources=None"),
+    "vLLM on a slice": ({**FREE, "engine": VLLM, "sampler_resources": tpu("v4-8")}, "vLLM's servers have CPUs or GPUs"),
     "hosts of a sampler": ({"sampler_resources": tpu("v4-16")}, "expected those of one host"),
     "one step": ({"num_train_steps": 1}, "num_train_steps is 1"),
     "a text": ({"groups": "8"}, "groups is '8', expected a whole number"),
@@ -280,7 +286,7 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_config_is_a_sentence(mistake: str, model: str, tmp_path: Path) -> None:
     changes, says = MISTAKES[mistake]
-    with pytest.raises(TrainError, match=re.escape(says)):
+    with pytest.raises((TrainError, EngineError), match=re.escape(says)):
         train_rl(rl_config(model, tmp_path, **changes))
 
 
