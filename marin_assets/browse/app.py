@@ -12,6 +12,7 @@ import errno
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from urllib.parse import quote
 
 import anyio
 from starlette.applications import Starlette
@@ -42,18 +43,19 @@ from marin_assets.browse.pages.row import cell, page, row
 from marin_assets.browse.pages.rows import rows
 from marin_assets.browse.pages.sample import sample
 from marin_assets.browse.pages.search import search
+from marin_assets.browse.pages.selection import selection
 from marin_assets.browse.pages.tokens import tokens
 from marin_assets.browse.pages.way import way
 from marin_assets.browse.places import Places
 from marin_assets.browse.query import Query
 from marin_assets.browse.render import FOLDER, render, render_pieces
-from marin_assets.browse.site import Asked, Shown, WholePage
+from marin_assets.browse.site import Asked, Download, Shown, WholePage
 from marin_assets.browse.web.guard import CSP, Guard
 from marin_assets.browse.web.response_stream import StreamedPage, watch_connection
 from marin_assets.documents.document import DocumentError
 from marin_resources.types.errors import MarinError
 
-PageFunction = Callable[[Asked], Shown | WholePage]
+PageFunction = Callable[[Asked], Shown | WholePage | Download]
 
 PAGES: Mapping[str, PageFunction] = {
     "/": home,
@@ -69,6 +71,7 @@ PAGES: Mapping[str, PageFunction] = {
     "/batch": batch,
     "/sample": sample,
     "/search": search,
+    "/selection": selection,
     "/histogram": histogram,
     "/difference": difference,
     "/experiments": experiments,
@@ -126,6 +129,9 @@ def _page(show: PageFunction, asked: Asked) -> Response | Shown:
         shown = show(asked)
         if isinstance(shown, WholePage):
             return HTMLResponse(shown.html.encode("utf-8", "backslashreplace"), headers={CSP: shown.policy})
+        if isinstance(shown, Download):
+            named = f"attachment; filename*=UTF-8''{quote(shown.name)}"
+            return Response(shown.content, media_type="application/x-ndjson", headers={"Content-Disposition": named})
         return shown if shown.waits is not None else HTMLResponse(render(shown.template, shown.facts))
     except (MarinError, OSError, MemoryError) as error:
         return error_page(sentence_of(error), status_of(error))

@@ -60,6 +60,15 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Download:
+    """Lines of JSON that the browser stores as a file."""
+
+    content: bytes
+    name: str
+    """Name of the file."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class WholePage:
     """A page that is not made from a template of the browser."""
 

@@ -22,6 +22,10 @@ SHARED = {
 """Group -> what its files have in their text or path: session fixtures and imports that cost more, in each process that
 has them, than a balanced load saves."""
 
+IMPORTS = ("jax",)
+"""Groups for the sake of imports alone: beside long tests these cost little, and one process would have hours more to
+do than the others."""
+
 SLOW_TESTS = frozenset((Path(__file__).parents[1] / "slow_tests.txt").read_text().splitlines())
 """Ids of tests that take 0.2 s or more on two cores, and are not the one proof of what people rely on. An id without
 parameters stands for all of them, and a file for all of its tests, as it is where what they share takes long.
@@ -84,7 +88,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
         @cached_property
         def group_of(self) -> dict[str, str]:
-            return groups_of_files(config.rootpath)
+            groups = groups_of_files(config.rootpath)
+            only_quick = config.getoption("markexpr") == "not long"
+            return groups if only_quick else {file: name for file, name in groups.items() if name not in IMPORTS}
 
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]

@@ -63,6 +63,11 @@ class Search:
         """The address of the search from where it stopped."""
         return address("search", path=self.shown.place.text, **self.chosen.conditions, file=self.file, row=self.row)
 
+    @property
+    def download_address(self) -> str:
+        """The address of all its rows, as a file."""
+        return address("selection", path=self.shown.place.text, **self.chosen.conditions)
+
     def hits(self) -> Iterator[Hit]:
         """The hits, HITS at most. A limit of the request ends them with a note."""
         shown = 0

@@ -98,6 +98,31 @@ def test_all_conditions_must_hold_and_the_text_is_marked(prefix: str) -> None:
         assert "244 rows were searched" in answer.text
 
 
+@pytest.mark.parametrize("query", [{"text": "needle"}, {"at_least": "19.5", "source": "web"}, {}])
+def test_all_rows_of_a_search_are_a_file(prefix: str, query: dict[str, str]) -> None:
+    every = [row for shard in range(4) for row in rows_of(shard)]
+    selected = [row for row in every if "needle" in row["text"]] if "text" in query else every
+    if "source" in query:
+        selected = [row for row in every if (row["value"] or 0) >= 19.5 and row["source"] == "web"]
+    with browsing(prefix) as browser:
+        answer = browser.get("selection", path="attributes/web-abc123", **query)
+        page = browser.get("search", path="attributes/web-abc123", **query)
+    assert answer.status == 200
+    assert [json.loads(line) for line in answer.body.splitlines()] == selected
+    assert "web-abc123.selection.jsonl" in answer.headers["content-disposition"]
+    assert ("/selection?path=attributes" in page.html) == bool(query)
+
+
+def test_a_selection_is_whole_or_an_error(prefix: str) -> None:
+    with browsing(prefix, limits=Limits(page_bytes=2000)) as browser:
+        answer = browser.get("selection", path="attributes/web-abc123", source="books")
+        assert answer.status == 503
+        assert "The selected rows have more than 2,000 bytes, the limit of a download." in answer.html
+    Path(prefix, "attributes/web-abc123/part-1.jsonl.gz").write_bytes(b"no gzip")
+    with browsing(prefix) as browser:
+        assert browser.get("selection", path="attributes/web-abc123", source="books").status == 422
+
+
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
