@@ -66,6 +66,11 @@ def default_train(
     Raises TrainError for a setting that does not work and for a model that cannot fit the resources, InputError for a
     mixture that this training could not draw.
     """
+    if vocab_size is not None and vocab_size < 1:
+        raise ConfigError(
+            f"The training {name!r} has vocab_size={vocab_size!r}, expected the number of tokens of its tokenizer, or "
+            "None."
+        )
     config = _train_lm_config(name, train_config, tokenized)
     if isinstance(model_config, VersionedValue):  # Marin's scripts have it so; the fields of a spec are versioned
         model_config = model_config.value

@@ -95,6 +95,8 @@ def test_a_tokenizer_from_elsewhere_gives_no_estimate_unless_its_tokens_are_give
     assert given.expected_flops is not None
     [item] = planned(tmp_path, [unknown])
     assert item.expected is None
+    with pytest.raises(ConfigError, match=r"has vocab_size=0, expected the number of tokens of its tokenizer"):
+        default_train("one", tokens, model, config, vocab_size=0)
 
 
 def test_devices_without_a_price_or_a_peak_are_not_priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
