@@ -1,7 +1,8 @@
 """Outputs as the nodes of a picture: a node for each step, or for steps that are alike.
 
-Of a large picture the steps are drawn that are not calm, such as those that run, and their inputs. Steps that no other
-step reads, and that read the same for the same reason, are one node.
+Of a large picture the steps are drawn that are not calm, such as those that run, and their inputs. Steps that read the
+same, for the same reason, are one node if no other step reads them, or, of more than a few, if the same steps do: the
+trainings of a sweep.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from marin_assets.stages.report.dag import DagNode
 
 DRAWN = 60
 """Nodes in the picture. More would be a picture that nobody reads."""
+APART = 3
+"""Steps that others read and that are alike are drawn one by one, up to so many."""
 LISTED = 20
 """Names in the tooltip of a node."""
 
@@ -65,16 +68,24 @@ def nodes_to_draw(boxes: Iterable[Box], order: Order) -> tuple[list[DagNode], in
 
 
 def _together(steps: Iterable[list[Box]]) -> list[Steps]:
-    """The steps as nodes: those that nobody reads, and that have the same inputs and reason, in one."""
+    """The steps as nodes: those that read the same, and that nobody or the same steps read, in one."""
     every = list(steps)
-    read = {parent for boxes in every for parent in boxes[0].parents}
-    nodes: dict[object, Steps] = {}
+    readers: dict[str, list[str]] = {}
+    for boxes in every:
+        for parent in boxes[0].parents:
+            readers.setdefault(parent, []).append(boxes[0].step)
+    alike: dict[object, Steps] = {}
     for boxes in every:
         first = boxes[0]
-        alone = first.step in read or len({(box.state, box.reason) for box in boxes}) > 1
-        key = first.step if alone else (first.parents, first.state, first.reason)
-        nodes.setdefault(key, []).append(boxes)
-    return list(nodes.values())
+        is_mixed = len({(box.state, box.reason) for box in boxes}) > 1
+        key = (first.parents, tuple(readers.get(first.step, ())), first.state, first.reason)
+        alike.setdefault(first.step if is_mixed else key, []).append(boxes)
+    nodes = []
+    for same in alike.values():
+        is_one = len(same) > APART or not readers.get(same[0][0].step)
+        nodes += [same] if is_one else [[boxes] for boxes in same]
+    place = {boxes[0].step: number for number, boxes in enumerate(every)}
+    return sorted(nodes, key=lambda node: place[node[0][0].step])
 
 
 def _node(steps: Sequence[list[Box]], order: Order) -> DagNode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +17,21 @@ from marin_assets.plan.render.page import page_of
 from marin_assets.plan.render.picture import image_of
 from marin_assets.step.graph import build_graph
 from marin_assets.step.step import Step
+from marin_assets.step.values import output_path_of
 from marin_resources.storage.output.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableConfig:
+    runs: tuple[str, ...]
+
+
+def tabulate(config: TableConfig) -> None:
+    """Nothing is computed here."""
+
+
+def table(runs: list[Step], name: str) -> Step:
+    return Step(name=f"toy/{name}", fn=tabulate, config=TableConfig(runs=tuple(map(output_path_of, runs))))
 
 
 def complete(store: Store, steps: list[Step]) -> None:
@@ -46,6 +61,14 @@ def test_each_node_links_to_its_group_and_steps_that_are_alike_are_one_node(disk
     ids = re.findall(r'id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert {link.removeprefix("#") for link in re.findall(r'href="([^"]+)"', page)} <= set(ids)
+
+
+def test_the_steps_of_a_sweep_that_a_table_reads_are_one_node(disk_prefix: str) -> None:
+    root = toy("root")
+    few, many = ([toy(f"{name}{i}", reads=root, value=i) for i in range(count)] for name, count in (("a", 3), ("b", 4)))
+    tables = [table(few, "few"), table(many, "many")]
+    page = page_of(planned(Store(disk_prefix), [root, *few, *many, *tables]), disk_prefix, "sweeps")
+    assert titles(page) == ["root", "a0", "a1", "a2", "b0 and 3 more", "few", "many"]
 
 
 def test_a_large_plan_is_drawn_in_part_and_one_without_work_not_at_all(disk_prefix: str) -> None:
