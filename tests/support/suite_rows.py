@@ -139,6 +139,12 @@ MAKERS: dict[str, Callable[[int, Settings], dict[str, Any]]] = {
     },
     "EleutherAI/lambada_openai": lambda n, _: {"text": f"A reader of {n} files opened one more file"},
     "allenai/openbookqa": lambda n, _: {"id": str(n), "question_stem": f"A file of {n} lines", **lettered(n)},
+    "lighteval/siqa": lambda n, _: {
+        "context": f"Ann read {n} lines.",
+        "question": "What will Ann do next?",
+        **dict(zip(("answerA", "answerB", "answerC"), options(n, 3), strict=True)),
+        "label": str(n % 3 + 1),
+    },
     "baber/piqa": lambda n, _: {"goal": f"open {n}", "sol1": f"read {n}", "sol2": "close it", "label": n % 2},
     "lighteval/winograd_wsc": winograd,
     "allenai/winogrande": lambda n, _: {
@@ -246,6 +252,9 @@ def tasks_in(manager: Any, name: str) -> Iterator[dict[str, Any]]:
     members = (entry.cfg or {}).get("task", sorted(entry.tags))
     if isinstance(members, list):
         for member in members:
-            yield from tasks_in(manager, member)
+            if isinstance(member, dict):  # of a group whose tasks differ in a few settings
+                yield {**entry.cfg, **member, "task": f"{name}::{member['task']}"}
+            else:
+                yield from tasks_in(manager, member)
     else:
         yield entry.cfg

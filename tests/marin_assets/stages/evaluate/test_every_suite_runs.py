@@ -15,6 +15,8 @@ from suite_rows import tasks_in, write_suite_mirror
 from marin_assets.documents import Document
 from marin_assets.stages.evaluate import suites
 from marin_assets.stages.evaluate.lm_eval import HarnessOptions, LmEvalConfig, evaluate_with_lm_eval
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import OLMES
+from marin_assets.stages.evaluate.lm_eval_tasks.task_data import TASKS as OWN_TASKS
 from marin_assets.stages.evaluate.suites import EvalTask
 from marin_assets.step.values import unwrap_versioned_value
 
@@ -37,7 +39,7 @@ def members() -> dict[str, list[dict[str, Any]]]:
     """Each task or group of a suite -> the settings of the tasks in it."""
     from lm_eval.tasks import TaskManager
 
-    manager = TaskManager(include_defaults=True)
+    manager = TaskManager(include_path=str(OWN_TASKS / OLMES), include_defaults=True)
     return {name: list(tasks_in(manager, name)) for name in {task.name for task in TASKS}}
 
 
