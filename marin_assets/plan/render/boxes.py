@@ -96,7 +96,7 @@ def _node(steps: Sequence[list[Box]], order: Order) -> DagNode:
     room, _, title = names[0].rpartition("/")
     same = sum(box.state == state for box in boxes)
     counted = f" {same} of {len(boxes)}" if len(boxes) > len(steps) else ""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
     word, reason = order.names.get(state, state), f": {first.reason}" if first.reason else ""
     return DagNode(
         key=names[0],

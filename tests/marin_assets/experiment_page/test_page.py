@@ -20,6 +20,7 @@ from recorded_steps import Recorded, WorkConfig, chain, step, work
 from marin_assets.experiment_page.from_graph import steps_of_graph
 from marin_assets.experiment_page.from_record import steps_of_record
 from marin_assets.experiment_page.page import page_of
+from marin_assets.plan.render.boxes import DRAWN
 from marin_assets.stages.report.numbers import check_numbers
 from marin_assets.stages.report.records import read_records
 from marin_assets.step.graph import Node, build_graph
@@ -339,12 +340,29 @@ def test_two_thousand_steps_are_a_page_of_two_megabytes_in_five_seconds(here: Re
 
 
 @pytest.mark.long
-def test_two_thousand_complete_steps_are_too_and_the_picture_has_their_kinds(here: Recorded) -> None:
+def test_two_thousand_complete_steps_are_too_and_those_that_are_alike_are_one_node(here: Recorded) -> None:
     steps = many(2_000)
+    publish_all(here, steps)
+    html = timed_page(here, steps)
+    assert "2,000 steps: 2,000 complete" in html
+    assert titles(html) == ["root", "part-0 and 99 more", "part-100 and 1,897 more", "all"]
+    assert "percy" not in html
+
+
+def test_many_complete_steps_that_are_not_alike_are_drawn_by_kinds(here: Recorded) -> None:
+    root = step("raw/root")
+    leaves = [step(f"leaf/part-{number}", number, root) for number in range(DRAWN)]
+    steps = [step(f"last/score-{number}", number, leaf) for number, leaf in enumerate(leaves)]
+    publish_all(here, steps)
+    html = timed_page(here, steps)
+    assert titles(html) == ["root", f"part-0 and {DRAWN - 1} more", f"score-0 and {DRAWN - 1} more"]
+
+
+def publish_all(here: Recorded, steps: Sequence[Step]) -> None:
     for node in build_graph(steps):
         claim = here.claim(node, attempt=1)
         here.store.publish(claim, {"name": node.name, "version": node.version.as_dict(), "user": "percy"}, {"rows": 3})
-    html = timed_page(here, steps)
-    assert "2,000 steps: 2,000 complete" in html
-    assert re.findall(r'<text class="title"[^>]*>([^<]*)<', html) == ["root", "part-0 and 1,997 more", "all"]
-    assert "percy" not in html
+
+
+def titles(html: str) -> list[str]:
+    return re.findall(r'<text class="title"[^>]*>([^<]*)<', html)
