@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import psutil
 import pytest
 from rl_environments import Turns
@@ -17,7 +18,10 @@ from rl_ledgers import require_exact, require_same_replay
 from rl_training import adam, rl_config, write_ending_llama
 from running import alive, wait_until
 
+from marin_assets.inference.decoder import Prompt
 from marin_assets.inference.engine import VLLM, EngineError, check_engine
+from marin_assets.inference.jax_model import load_model
+from marin_assets.inference.scorer import Scorer
 from marin_assets.stages.train.metrics.metrics import read_metrics
 from marin_assets.stages.train.rl.config import TrainRlConfig
 from marin_assets.stages.train.rl.lessons import lesson_of
@@ -70,6 +74,29 @@ def test_a_server_that_dies_is_started_with_the_newest_weights(config: TrainRlCo
     assert max(row["train/mismatch_max"] for row in rows) < 1e-5
     assert len(read_rollouts(config.output_path)) == 6 * 4 * 4
     wait_until(lambda: not any(alive(process.pid) for process in family), "the servers to be gone")
+
+
+def test_a_vllm_that_takes_no_new_weights_is_started_again(
+    config: TrainRlConfig, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jax
+
+    from marin_assets.stages.train.rl.sampling import served_decoder
+
+    monkeypatch.setattr(served_decoder, "ENVIRONMENT", {})  # then its server refuses such requests
+    first, tokenizer = load_model(model)
+    second = jax.tree.map(lambda leaf: leaf * 1.5 if eqx.is_inexact_array(leaf) else leaf, first)
+    with served_decoder.ServedDecoder(config, first, tokenizer, str(tmp_path)) as decoder:
+        for number, weights in enumerate((first, second)):
+            if number:
+                decoder.replace_weights(weights)
+            prompt = Prompt(ids=(0, 10, 11), max_tokens=8, temperature=1.0, seed=3, keeps_drawn_logprobs=True)
+            decoder.admit(number, prompt)
+            [(_, drawn)] = decoder.step()
+            ids = [*prompt.ids, *drawn.ids, *([] if drawn.end_token is None else [drawn.end_token])]
+            [scores] = Scorer(weights).score([ids])
+            assert scores.logprobs[-len(drawn.drawn_logprobs) :] == pytest.approx(drawn.drawn_logprobs, abs=1e-4)
+        assert decoder._server.starts == 2
 
 
 class killed_after_step:
