@@ -87,9 +87,9 @@ class Sides:
         return per_step(ends)
 
     def training(self) -> float:
-        from marin_assets.stages.train.rl import run
         from marin_assets.stages.train.rl.batch import arrays_of
         from marin_assets.stages.train.rl.train_rl import train_rl
+        from marin_assets.stages.train.rl.trainer import run
 
         of_step = [[rollout for rollout in self.rollouts if rollout.step == step] for step in range(STEPS)]
         batches = [arrays_of(self.config, rollouts, self.config.max_length or WINDOW) for rollouts in of_step]
