@@ -26,6 +26,6 @@ def turns_of(environment: Any, example: dict[str, Any]) -> list[str]:
 
 
 def solved(environment: Any, count: int, *, seed: int = 1) -> Iterable[Chat]:
-    """Chats of so many examples, of another seed than that of a training."""
+    """Chats of `count` examples, of another seed than that of a training."""
     for number in range(count):
         yield chat_of(*turns_of(environment, environment.example(seed, number)))

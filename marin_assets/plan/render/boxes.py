@@ -15,7 +15,7 @@ from marin_assets.stages.report.dag import DagNode
 DRAWN = 60
 """Nodes in the picture. More would be a picture that nobody reads."""
 APART = 3
-"""Steps that others read and that are alike are drawn one by one, up to so many."""
+"""Number of steps that others read, and that are alike, up to which each is a node."""
 LISTED = 20
 """Names in the tooltip of a node."""
 

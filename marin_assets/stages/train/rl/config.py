@@ -73,9 +73,9 @@ class TrainRlConfig:
     replay_buffer: ReplayBuffer | None = None
     """A setting of the free order; None: a group is in one batch."""
     most_extra_groups: int | None = None
-    """Groups of which nothing can be learnt, as their rewards are all equal, are left out, and up to so many more are
-    sampled for a step, so that its batch is full: dynamic sampling (DAPO, Yu et al. 2025). None: they are in the batch.
-    Versioned if it is not None."""
+    """Groups of which nothing can be learnt, as their rewards are all equal, are left out, and at most this number more
+    are sampled for a step, so that its batch is full: dynamic sampling (DAPO, Yu et al. 2025). None: they are in the
+    batch. Versioned if it is not None."""
     replay_of: str | None = None
     """Output of a finished training, whose rollouts are trained on again, in its batches: nothing is sampled. With its
     config this gives its weights, to the same bytes."""

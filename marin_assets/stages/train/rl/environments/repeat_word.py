@@ -13,7 +13,7 @@ WORDS = (
     *("code", "file", "line", "block", "error", "index", "item", "loop", "test", "table", "tree", "node", "path"),
 )
 HELD_OUT_OF = 5
-"""One word of so many is held out, by its checksum."""
+"""One of this number of words is held out, by its checksum."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ class WeightsClient:
         self._options = flight.FlightCallOptions(timeout=TIMEOUT_S, headers=[header])
 
     def get(self, weights_step: int, size: int) -> bytearray:
-        """The content of a step, of so many bytes."""
+        """The content of a step, of `size` bytes."""
         content, at = bytearray(size), 0
         for chunk in self._client.do_get(flight.Ticket(str(weights_step).encode()), self._options):
             part = chunk.data.column(0)[0].as_buffer()

@@ -27,7 +27,7 @@ FOLDER = "weights"
 DIGITS = 7
 SUFFIX = ".safetensors"
 JUDGED_STEPS, MUCH = 20, 0.05
-"""After so many steps the log proposes Flight, if the usual share of a step for weights is above this."""
+"""Number of steps after which the log proposes Flight, if the usual share of a step for weights is above the second."""
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Publication:
         self._spend(seconds / max(self._config.samplers, 1), size)
 
     def sync_metrics(self, seconds: float) -> dict[str, float]:
-        """The metrics of a step that took so many seconds: the share for weights, to publish them and, a sampler, to
+        """The metrics of a step that took `seconds`: the share for weights, to publish them and, a sampler, to
         fetch them; and the bytes that were published and fetched."""
         with self._lock:
             share, size = self._seconds / seconds, self._bytes

@@ -1,4 +1,4 @@
-"""Samplers on hosts of their own, which are taken away: the training goes on, and ends as one that nobody disturbed."""
+"""Samplers on hosts of their own, which are taken away: the training continues, and ends as an undisturbed one."""
 
 from __future__ import annotations
 
